@@ -1,5 +1,5 @@
 # make help                 what can be made
-# make demo                 watch four trainers train one model, two kills included; STRATEGY=allreduce, sharded or server
+# make demo                 watch four trainers train one model, two kills included; STRATEGY=allreduce, sharded or server (MODE=async)
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
 # make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
@@ -79,9 +79,9 @@ include common/compute/cuda/rules.mk systemd/rules.mk tests/rules.mk
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
-demo: install-deps                              ## Watch four trainers train one model; two are killed (STRATEGY=allreduce, sharded or server)
+demo: install-deps                              ## Watch four trainers train one model; two are killed (STRATEGY=allreduce, sharded or server; MODE=async)
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
-	@$(B)/bin/shoal demo --dir $(B)/demo$(if $(STRATEGY), --strategy $(STRATEGY))
+	@$(B)/bin/shoal demo --dir $(B)/demo$(if $(STRATEGY), --strategy $(STRATEGY))$(if $(MODE), --mode $(MODE))
 
 deps:                                           ## List the Debian packages, and which are missing
 	@echo "to build and run:  $(PACKAGES)"; $(call find_missing,$(PACKAGES)); \

@@ -1,5 +1,6 @@
 // Short numbers for people: three digits and a unit, a duration, a bar.
 #include "actors/shoal/show.h"
+#include "common/run/lags.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,5 +52,14 @@ char *show_bar(double fraction, unsigned width, char text[SHOW_MAX])
     memset(text, '#', full);
     memset(text + full, '.', width - full);
     text[width] = 0;
+    return text;
+}
+
+const char *show_lag(uint32_t bin, char text[SHOW_MAX])
+{
+    const uint64_t first = lags_first(bin), end = bin + 1 < LAGS_BINS ? lags_first(bin + 1) : 0;
+    if (!end) snprintf(text, SHOW_MAX, "%" PRIu64 "+", first);
+    else if (end == first + 1) snprintf(text, SHOW_MAX, "%" PRIu64, first);
+    else snprintf(text, SHOW_MAX, "%" PRIu64 "-%" PRIu64, first, end - 1);
     return text;
 }

@@ -153,6 +153,12 @@ int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, st
     return gradient(self, NULL, tokens, count, why, ret_loss);
 }
 
+void compute_between(compute_t *self, void (*between)(void *arg), void *arg)
+{
+    self->between = between;
+    self->between_arg = arg;
+}
+
 int compute_gradient_at(compute_t *self, const float *params, const uint32_t *tokens,
                         uint32_t count, struct why *why, double *ret_loss)
 {

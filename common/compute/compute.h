@@ -123,6 +123,9 @@ int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct has
 // FAULT_RANGE for a token outside the vocabulary, FAULT_NAN, both with the samples.
 int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                      double *ret_loss);
+// From now on `between` is called between two micro-batches of a gradient, on the caller's thread, so that somebody who
+// waits meanwhile can be looked at. It changes nothing of this replica. NULL: no more. A GPU never calls it.
+void compute_between(compute_t *self, void (*between)(void *arg), void *arg);
 // The same at other parameters than it holds, N floats on the host. FAULT_UNSUPPORTED on a GPU: its
 // gradients have other bits than a CPU's, so no result may be judged by them.
 int compute_gradient_at(compute_t *self, const float *params, const uint32_t *tokens,

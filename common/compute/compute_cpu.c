@@ -106,9 +106,21 @@ static int gradient(compute_t *base, const float *params, const uint32_t *tokens
 {
     struct cpu *self = cpu_of(base);
     const struct compute_config *config = &base->config;
-    const struct batch batch = { tokens, count, config->seq, config->micro_batch };
-    return batch_gradient(self->model, params ? params : base->host, &batch, config->pool,
-                          scratch_of(self), why, base->at[COMPUTE_GRADIENT], ret_loss);
+    // One lane, as batch_gradient has it
+    const struct batch_node batch = { .tokens = tokens,
+                                      .seq = config->seq,
+                                      .micro_batch = config->micro_batch,
+                                      .lanes = 1,
+                                      .batch = count,
+                                      .node = { 0, 1 },
+                                      .between = base->between,
+                                      .between_arg = base->between_arg };
+    double sum;
+    const int rc =
+        batch_gradient_lanes(self->model, params ? params : base->host, &batch, config->pool,
+                             scratch_of(self), why, base->at[COMPUTE_GRADIENT], &sum);
+    if (rc == 0) *ret_loss = batch_lanes_loss(&sum, 1, count);
+    return rc;
 }
 
 static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, struct why *why,
@@ -116,9 +128,14 @@ static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, st
 {
     struct cpu *self = cpu_of(base);
     const struct compute_config *config = &base->config;
-    const struct batch_node batch = { lanes->tokens, config->seq,     config->micro_batch,
-                                      config->lanes, lanes->batch,    lanes->node,
-                                      lanes->final,  lanes->final_arg };
+    const struct batch_node batch = { .tokens = lanes->tokens,
+                                      .seq = config->seq,
+                                      .micro_batch = config->micro_batch,
+                                      .lanes = config->lanes,
+                                      .batch = lanes->batch,
+                                      .node = lanes->node,
+                                      .final = lanes->final,
+                                      .final_arg = lanes->final_arg };
     return batch_gradient_lanes(self->model, base->host, &batch, config->pool, scratch_of(self),
                                 why, lanes->sum ? lanes->sum : base->at[COMPUTE_GRADIENT],
                                 ret_losses);

@@ -14,7 +14,9 @@ struct compute {
     float *host;                                    // As compute_host says
     float *at[COMPUTE_STATE + COMPUTE_VECTORS_MAX]; // As compute_at says: NULL on a GPU
     float *lent;                                    // By compute_lend
-    struct compute_far far;                         // Its plugin is NULL on a CPU
+    void (*between)(void *arg);                     // By compute_between
+    void *between_arg;
+    struct compute_far far; // Its plugin is NULL on a CPU
 };
 
 struct compute_ops {

@@ -84,10 +84,10 @@ static uint64_t rooms(struct interval share, uint32_t trainers)
     return trainers * interval_length(share) * sizeof(float);
 }
 
-// What a trainer sums batches in, if a push has several.
+// What a trainer sums batches in, if a push has several, or is on its way while the next batch is computed.
 static uint64_t sum_bytes(const struct learner *self)
 {
-    return work_of(self)->config.push_every > 1 ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+    return learner_lease_sums(self) ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
 // The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a
@@ -230,6 +230,7 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     work->formed = work->broken = false;
     work->suspect_us = 0;
     work->pushes = work->discarded = work->lag = 0;
+    work->lags = (struct wire_lags){ 0 };
     int rc = check_group(self, said, &why);
     if (rc == 0) rc = take_share(self, &why);
     work->lost = rc < 0;

@@ -9,6 +9,7 @@
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_links.h"
 #include "common/learner/learner_saver.h"
+#include "common/run/lags.h"
 
 // The number of a group, times this, is the window of its links (group_form); the attempts to put its state together
 // take those behind it.
@@ -26,11 +27,23 @@ struct learner_task {
     char failed[128]; // Why it cannot go on; "": it can
 };
 
+// The batch behind what is trained. It is read and, if no pull comes before it, computed while answers are awaited.
+struct learner_ahead {
+    uint64_t read; // Its samples, in self->tokens; 0: not read yet
+    bool done;     // Its gradient is where gradients are computed, and not in the sum
+    bool
+        failed; // Computing it has failed: it is tried again when the answers are here, and fails then
+    double loss;
+};
+
 // What a trainer waits for: answers of the servers in these places, to one question that went to all.
 struct learner_asking {
-    uint64_t of; // Places, as bits; 0: nothing is asked
-    bool pulls;  // Else it pushes
-    bool stale;  // A server has discarded the push
+    bool is_open;  // It was asked, and what follows from the answers is not done yet
+    uint64_t of;   // Places that have not answered, as bits
+    bool has_left; // A server has, while we computed, for this reason
+    struct why left_why;
+    bool pulls; // Else it pushes
+    bool stale; // A server has discarded the push
     bool refused;
     char because[128]; // Refused
     uint64_t lag;      // Of this push: the most of all servers
@@ -63,8 +76,10 @@ struct learner_lease_work {
     bool has_pulled;    // In this group
     uint64_t *versions; // By server, at the newest pull [GROUP_MEMBERS_MAX]
     struct learner_asking asking;
+    struct learner_ahead ahead;
     struct learner_task *task;       // NULL: none
     uint64_t pushes, discarded, lag; // In this group, as in BUSY
+    struct wire_lags lags;
 };
 
 static inline uint32_t learner_lease_trainers(const struct learner *self)
@@ -75,6 +90,12 @@ static inline uint32_t learner_lease_trainers(const struct learner *self)
 static inline bool learner_lease_serves(const struct learner *self)
 {
     return self->lease->said.place >= learner_lease_trainers(self);
+}
+
+// Whether the gradients of a push have a vector of their own. Else a push is where the gradient of its batch was computed.
+static inline bool learner_lease_sums(const struct learner *self)
+{
+    return self->lease->config.push_every > 1 || self->lease->config.pull_every > 1;
 }
 
 static inline struct interval learner_lease_share(const struct learner *self, uint32_t server)

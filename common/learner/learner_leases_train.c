@@ -5,7 +5,13 @@
 //       └───────────────────────────┴─ a pull is due ─▶ all servers ─▶ parameters ────┘
 //
 // It takes one of these steps a call, so that jobs are looked at between them; a wait for answers that a job has
-// ended goes on later. A task whose batch cannot be computed, or of which a server refuses a push, fails; the group
+// ended goes on later.
+//
+// While answers are awaited the next batch of the task is read. While a push is on its way and no pull is due behind it,
+// the gradient of that batch is computed, too: at the parameters that it would be computed at anyhow, so it has the same
+// bits. Between two micro-batches the links are moved. It is added to the sum once all have answered; if the push was
+// stale it is dropped, and computed again at what is pulled then.
+// A task whose batch cannot be computed, or of which a server refuses a push, fails; the group
 // goes on. A link brings each byte or ends, and is made again with the next group only: so a push is said once, and
 // what became of the last one before a server left is not known here. The group is over then.
 
@@ -31,6 +37,7 @@ void learner_lease_begin_trainer(struct learner *self)
     work->cadence.sequence = self->pushes;
     work->has_pulled = false;
     work->asking = (struct learner_asking){ 0 };
+    work->ahead = (struct learner_ahead){ 0 };
 }
 
 // ---- tasks --------------------------------------------------------------------------------------
@@ -39,6 +46,7 @@ void learner_lease_drop_task(struct learner *self)
 {
     free(self->lease->task);
     self->lease->task = NULL;
+    self->lease->ahead = (struct learner_ahead){ 0 };
 }
 
 // Batches of the steps from the group's beginning on have sizes that follow from each other.
@@ -98,6 +106,7 @@ static void tell_trained(struct learner *self)
         .pushes = work->pushes,
         .discarded = work->discarded,
         .lag = work->lag,
+        .lags = work->lags,
     };
     memcpy(trained.because, task->failed, sizeof trained.because);
     learner_lease_drop_task(self);
@@ -155,37 +164,48 @@ static int read_batch(struct learner *self, struct why *why, uint64_t *ret_count
     return rc;
 }
 
-// Where batches are summed: of a push of one batch, where its gradient lies.
+// Where batches are summed.
 static int sum_vector(struct learner *self, struct why *why, float **ret_sum)
 {
     struct learner_lease_work *work = self->lease;
     *ret_sum = compute_at(self->compute, COMPUTE_GRADIENT);
-    if (work->config.push_every == 1) return 0;
+    if (!learner_lease_sums(self)) return 0;
     if (!work->sum) work->sum = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
     *ret_sum = work->sum;
     return work->sum ? 0 : why_set(why, FAULT_MEMORY, "the sum of the batches of a push");
 }
 
+// The gradient of the batch behind what is trained.
+static int compute_batch(struct learner *self, struct why *why)
+{
+    struct learner_ahead *ahead = &self->lease->ahead;
+    failpoint("learner_train");
+    int rc = ahead->read ? 0 : read_batch(self, why, &ahead->read);
+    if (rc == 0)
+        rc =
+            compute_gradient(self->compute, self->tokens, (uint32_t)ahead->read, why, &ahead->loss);
+    ahead->done = rc == 0;
+    return rc;
+}
+
 static void train_batch(struct learner *self)
 {
     struct learner_lease_work *work = self->lease;
+    struct learner_ahead *ahead = &work->ahead;
     struct why why = { 0 };
-    uint64_t count = 0;
-    double loss = 0;
     float *sum;
-    failpoint("learner_train");
-    int rc = read_batch(self, &why, &count);
-    if (rc == 0) rc = sum_vector(self, &why, &sum);
-    if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, &why, &loss);
+    int rc = sum_vector(self, &why, &sum);
+    if (rc == 0 && !ahead->done) rc = compute_batch(self, &why);
     if (rc < 0) {
         fail(self, &why);
         return;
     }
     async_trainer_add(&work->cadence, self->pool, sum, compute_at(self->compute, COMPUTE_GRADIENT),
-                      self->floats, count);
+                      self->floats, ahead->read);
     failpoint("learner_trained"); // The gradient is here, and nobody knows it
-    work->task->trained += count;
-    work->task->losses += loss * (double)count;
+    work->task->trained += ahead->read;
+    work->task->losses += ahead->loss * (double)ahead->read;
+    *ahead = (struct learner_ahead){ 0 };
 }
 
 // ---- questions to all servers -------------------------------------------------------------------
@@ -237,7 +257,7 @@ static void ask_all(struct learner *self, bool pulls, const float *sum)
     struct learner_lease_work *work = self->lease;
     struct group_blame blame;
     struct why why = { 0 };
-    work->asking = (struct learner_asking){ .pulls = pulls };
+    work->asking = (struct learner_asking){ .is_open = true, .pulls = pulls };
     for (uint32_t s = 0; s < work->said.servers; s++) {
         const int rc = ask_one(self, s, sum, &why, &blame);
         if (rc < 0) {
@@ -323,33 +343,116 @@ static void end_push(struct learner *self)
     if (work->asking.stale) work->discarded++;
     else work->pushes++;
     work->lag = work->asking.lag;
+    lags_count(&work->lags, work->lag);
     work->task->pushed = work->task->trained;
+}
+
+// The next answer is taken. A fault, as of group_hear_answer: none was.
+static int hear_one(struct learner *self, uint32_t timeout_ms, struct why *why)
+{
+    struct learner_lease_work *work = self->lease;
+    struct group_letter letter;
+    struct group_blame blame;
+    uint32_t from;
+    const int rc = group_hear_answer(work->group, timeout_ms, why, &blame, &from, &letter);
+    if (rc < 0) return rc;
+    take_answer(self, from, &letter);
+    work->asking.of &= ~((uint64_t)1 << from);
+    return 0;
 }
 
 // Waits until all have answered, or a job comes.
 static void hear_answers(struct learner *self)
 {
     struct learner_lease_work *work = self->lease;
+    if (work->asking.has_left) {
+        const struct why left = work->asking.left_why;
+        hear_left(self, &left);
+        return;
+    }
     // mutant: leases: a job that ends a wait for answers breaks the group
     while (work->asking.of) {
-        struct group_letter letter;
-        struct group_blame blame;
         struct why why = { 0 };
-        uint32_t from;
-        const int rc =
-            group_hear_answer(work->group, work->config.settle_ms, &why, &blame, &from, &letter);
+        const int rc = hear_one(self, work->config.settle_ms, &why);
         if (rc == FAULT_INTERRUPTED) return;
         if (rc == FAULT_TIMEOUT) learner_lease_broke(self, group_dead(work->group), &why);
         else if (rc < 0) hear_left(self, &why);
         if (rc < 0) return;
-        take_answer(self, from, &letter);
-        work->asking.of &= ~((uint64_t)1 << from);
     }
+    work->asking.is_open = false;
     if (work->asking.pulls) end_pull(self);
     else end_push(self);
 }
 
+// ---- while answers are awaited ------------------------------------------------------------------
+
+// Between two micro-batches: what has come is taken, what can go goes. A job waits until the gradient is there.
+static void move_links(void *arg)
+{
+    struct learner *self = arg;
+    struct learner_asking *asking = &self->lease->asking;
+    struct why why = { 0 };
+    int rc = 0;
+    while (rc == 0 && asking->of && !asking->has_left && !self->has_job)
+        rc = hear_one(self, 0, &why);
+    if (rc == 0 || rc == FAULT_TIMEOUT || rc == FAULT_INTERRUPTED) return;
+    asking->has_left = true;
+    asking->left_why = why;
+}
+
+// A batch that is computed at what is held now, unless the servers say that the push was stale. One behind a pull would be
+// computed twice.
+static bool may_compute_ahead(const struct learner *self)
+{
+    const struct learner_lease_work *work = self->lease;
+    const struct async_trainer *cadence = &work->cadence;
+    const bool pulls = work->asking.pulls || cadence->must_pull || work->asking.stale ||
+                       cadence->since_pull >= cadence->pull_every;
+    return learner_lease_sums(self) && !pulls && !work->asking.refused && !work->ahead.done &&
+           !work->ahead.failed && work->task && work->task->trained < work->task->total;
+}
+
+// A fault is met again when it is its turn.
+static void compute_ahead(struct learner *self)
+{
+    struct learner_ahead *ahead = &self->lease->ahead;
+    struct why why = { 0 };
+    compute_between(self->compute, move_links, self);
+    ahead->failed = compute_batch(self, &why) < 0;
+    compute_between(self->compute, NULL, NULL);
+}
+
+static bool may_read_ahead(const struct learner *self)
+{
+    const struct learner_task *task = self->lease->task;
+    const struct learner_ahead *ahead = &self->lease->ahead;
+    return task && task->trained < task->total && !ahead->read && !ahead->failed;
+}
+
+static void read_ahead(struct learner *self)
+{
+    struct learner_ahead *ahead = &self->lease->ahead;
+    struct why why = { 0 };
+    ahead->failed = read_batch(self, &why, &ahead->read) < 0;
+    if (ahead->failed) ahead->read = 0;
+}
+
+static void await(struct learner *self)
+{
+    if (may_compute_ahead(self)) compute_ahead(self);
+    else if (may_read_ahead(self)) read_ahead(self);
+    else hear_answers(self);
+}
+
 // ---- what is next -------------------------------------------------------------------------------
+
+// What was computed at the parameters before is of no use; its samples are here.
+static void pull(struct learner *self)
+{
+    // mutant: leases: a batch that was computed before a pull is pushed behind it
+    self->lease->ahead.done = false;
+    ask_all(self, true, NULL);
+}
 
 bool learner_lease_train(struct learner *self)
 {
@@ -358,11 +461,11 @@ bool learner_lease_train(struct learner *self)
     const bool ends = task && task->trained == task->total;
     const unsigned due = async_trainer_due(&work->cadence, ends);
     // mutant: leases: a trainer pushes before it has pulled
-    if (work->asking.of) hear_answers(self);
-    else if (!work->has_pulled) ask_all(self, true, NULL);
+    if (work->asking.is_open) await(self);
+    else if (!work->has_pulled) pull(self);
     else if (due & ASYNC_PUSH_DUE) push(self);
     else if (ends) tell_trained(self);
-    else if (due & ASYNC_PULL_DUE) ask_all(self, true, NULL);
+    else if (due & ASYNC_PULL_DUE) pull(self);
     else if (task) train_batch(self);
     else return false;
     return true;

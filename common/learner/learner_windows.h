@@ -56,7 +56,7 @@ struct learner_copies {
 // Whether the same processes are in the same places. `a` NULL: no.
 bool learner_same_group(const struct learner_window *a, const struct learner_window *b);
 
-enum { OWNER_NONE = UINT32_MAX };
+#define OWNER_NONE UINT32_MAX // No enumerator has this value everywhere
 
 struct learner_window_work {
     struct wire_windows_config config;

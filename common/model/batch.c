@@ -132,6 +132,7 @@ static int sum_lane(struct walk *walk, struct lane_node lane, bool last, float *
         const struct addition own = { { weight, 1.0f, *ret_weight }, scratch, to };
         float *into = is_first ? to : scratch;
         ensure(into);
+        if (!is_first && all->between) all->between(all->between_arg);
         if (is_last) {
             const uint32_t above = walk->above_count;
             if (!is_first) put_above(walk, own.by, own.from, own.to);

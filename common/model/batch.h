@@ -39,6 +39,9 @@ struct batch_node {
     // in the last backward pass, when nothing can fail any more, on the caller's thread.
     void (*final)(void *arg, uint64_t from);
     void *final_arg;
+    // NULL, or called between two portions, on the caller's thread: it changes nothing of all this.
+    void (*between)(void *arg);
+    void *between_arg;
 };
 
 // Vectors of N floats that any node of such a step takes as scratch: the depth of the tree, ceil

@@ -25,18 +25,31 @@ static struct interval task_at(const struct table *table, const struct lease_rul
     return (struct interval){ first, min(last, end) };
 }
 
-static uint64_t first_todo(const struct table *table)
+static uint64_t first_todo(const struct table *table, uint64_t from)
 {
     for (uint32_t i = 0; i < table->count; i++)
-        if (table->entries[i].state == TABLE_TODO) return table->entries[i].begin;
-    return table->cursor;
+        if (table->entries[i].state == TABLE_TODO && table->entries[i].end > from)
+            return max(table->entries[i].begin, from);
+    return max(table->cursor, from);
 }
 
 static uint32_t strikes_of(const struct leases *self, uint64_t task)
 {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < self->struck_count; i++)
-        if (self->struck[i].task == task) return self->struck[i].count;
-    return 0;
+        if (self->struck[i].task == task) count += self->struck[i].count;
+    return count;
+}
+
+bool leases_has_struck(const struct leases *self, const struct lease *lease)
+{
+    for (uint32_t i = 0; i < self->struck_count; i++) {
+        const struct strikes *line = &self->struck[i];
+        if (line->task == lease->task && line->member == lease->member &&
+            line->instance == lease->instance)
+            return true;
+    }
+    return false;
 }
 
 // ---- dealing ------------------------------------------------------------------------------------
@@ -54,11 +67,29 @@ static bool add(struct interval *list, uint32_t list_max, uint32_t *count, uint6
     return true;
 }
 
+// It has struck no more tasks than there are lines.
+static uint64_t choose(const struct leases *self, const struct table *table,
+                       const struct lease_rules *rules, const struct lease *who)
+{
+    const uint64_t first = first_todo(table, 0), pass = pass_of(table, table_frontier(table));
+    struct lease lease = *who;
+    uint64_t at = first;
+    for (uint32_t i = 0; i <= self->struck_count && at != END; i++) {
+        const struct interval task = task_at(table, rules, at);
+        if (rules->pass_barrier && pass_of(table, at) > pass) break;
+        lease.task = task.begin;
+        // mutant: leases: a process is dealt the task that it has just failed
+        if (!leases_has_struck(self, &lease)) return at;
+        at = first_todo(table, task.end);
+    }
+    return first;
+}
+
 enum lease_answer leases_next(const struct leases *self, const struct table *table,
-                              const struct lease_rules *rules, uint64_t *ret_task,
+                              const struct lease_rules *rules, struct lease *lease,
                               struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
-    const uint64_t first = first_todo(table);
+    const uint64_t first = choose(self, table, rules, lease);
     if (first == END) return LEASE_NONE_NOW;
     // mutant: leases: the next pass begins while a task of this one is out
     if (rules->pass_barrier && pass_of(table, first) > pass_of(table, table_frontier(table)))
@@ -69,7 +100,7 @@ enum lease_answer leases_next(const struct leases *self, const struct table *tab
     if (strikes_of(self, task.begin) == 0 && self->struck_count + self->count >= STRIKES_KEPT_MAX)
         return LEASE_FULL;
     bool fits = true;
-    *ret_task = task.begin;
+    lease->task = task.begin;
     *ret_count = 0;
     for (uint32_t i = 0; i < table->count; i++) {
         const struct wire_table_entry *entry = &table->entries[i];
@@ -101,8 +132,11 @@ enum lease_answer leases_put(struct leases *self, struct table *table,
 enum lease_end leases_outcome(const struct leases *self, const struct lease_rules *rules,
                               const struct lease *lease)
 {
+    // mutant: leases: a process strikes a task again and again
+    const uint32_t more = leases_has_struck(self, lease) ? 0 : 1;
     // mutant: leases: a task that fails is never given up
-    return strikes_of(self, lease->task) < rules->strikes_max ? LEASE_RETURNED : LEASE_GIVEN_UP;
+    return strikes_of(self, lease->task) + more <= rules->strikes_max ? LEASE_RETURNED
+                                                                      : LEASE_GIVEN_UP;
 }
 
 static void forget_strikes(struct leases *self, uint64_t task)
@@ -111,13 +145,17 @@ static void forget_strikes(struct leases *self, uint64_t task)
         if (self->struck[i].task == task) self->struck[i--] = self->struck[--self->struck_count];
 }
 
-static void strike(struct leases *self, uint64_t task)
+// Each task that is out has room for one line (leases_next). Beyond that a task's lines become one.
+static void strike(struct leases *self, const struct lease *lease)
 {
     uint32_t at = 0;
-    while (at < self->struck_count && self->struck[at].task != task) at++;
-    ensure(at < STRIKES_KEPT_MAX); // leases_next has seen to it
-    if (at == self->struck_count) self->struck[self->struck_count++] = (struct strikes){ task, 0 };
-    self->struck[at].count++;
+    if (leases_has_struck(self, lease)) return;
+    while (at < self->struck_count && self->struck[at].task != lease->task) at++;
+    const bool is_full = self->struck_count + self->count >= STRIKES_KEPT_MAX;
+    const uint32_t count = is_full && at < self->struck_count ? self->struck[at].count : 0;
+    if (count == 0) at = self->struck_count++;
+    ensure(at < STRIKES_KEPT_MAX);
+    self->struck[at] = (struct strikes){ lease->task, count + 1, lease->member, lease->instance };
 }
 
 static void note_time(struct leases *self, uint64_t took_ms)
@@ -155,7 +193,7 @@ enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t 
     move(table, number, end);
     self->count--;
     memmove(&self->leases[at], &self->leases[at + 1], (self->count - at) * sizeof lease);
-    if (end == LEASE_RETURNED) strike(self, lease.task);
+    if (end == LEASE_RETURNED) strike(self, &lease);
     else forget_strikes(self, lease.task);
     if (end == LEASE_DONE) note_time(self, now_ms - min(now_ms, lease.since_ms));
     return LEASE_OK;

@@ -18,8 +18,9 @@
 // master forgot it when the last task failed). With `pass_barrier` no task of a pass is dealt while one
 // of the pass before is pending.
 //
-// A task gets a strike when its lease fails, is late, or loses its holder. Strikes count within the pass. The one
-// after `strikes_max` gives the task up; PaddlePaddle's strikes_max is 3. Each lease has room for its strike: a task is dealt
+// A task gets a strike when its lease fails, is late, or loses its holder, but one from each process: a process that is
+// not well would use up the strikes of task after task. It is dealt a task that it has struck only when there is no
+// other. Strikes count within the pass. The one after `strikes_max` gives the task up; PaddlePaddle's strikes_max is 3. Each lease has room for its strike: a task is dealt
 // only if that is there.
 //
 // A lease's time is LEASE_TIMES times the moving average of what finished tasks took, within
@@ -35,7 +36,7 @@ enum {
     LEASES_MAX = 1024,
     LEASE_TIMES = 3,
     LEASE_AVERAGE = 8,                 // The newest task counts for one in so many
-    STRIKES_KEPT_MAX = 2 * LEASES_MAX, // Tasks that have strikes
+    STRIKES_KEPT_MAX = 2 * LEASES_MAX, // Lines of strikes
 };
 
 struct lease_rules {
@@ -53,9 +54,11 @@ struct lease {
     uint64_t since_ms, deadline_ms;
 };
 
-struct strikes {
+struct strikes { // Of one task, by one process
     uint64_t task;
-    uint32_t count;
+    uint32_t count; // More than 1: of other processes, too, for which no line was left
+    uint32_t member;
+    uint64_t instance;
 };
 
 struct leases {
@@ -73,10 +76,14 @@ enum lease_answer {
     LEASE_STALE,    // No such lease: it has ended, or it is another process's
 };
 
-// The task that is dealt next: the lowest one that is todo. *ret_task is its first position, the list what of it is to be
+// Whether this process has struck the task of this lease.
+bool leases_has_struck(const struct leases *self, const struct lease *lease);
+
+// The task that is dealt next to the process of *lease: the lowest one that is todo and that it has not struck; if there
+// is none, the lowest one. lease->task is its first position, the list what of it is to be
 // trained (all, unless another strategy has trained a part before). list_max = entries of the table + 1 always suffices.
 enum lease_answer leases_next(const struct leases *self, const struct table *table,
-                              const struct lease_rules *rules, uint64_t *ret_task,
+                              const struct lease_rules *rules, struct lease *lease,
                               struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
 // A lease is on record: these samples of this task are pending under `number`, higher than all before.

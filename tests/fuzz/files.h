@@ -43,6 +43,10 @@ char *files_seal_json(const char *text, size_t count);
 bool ledger_fuzz_check(const uint8_t *bytes, size_t count);
 void ledger_fuzz_write_seeds(const char *folder);
 
+// Records of groups and tasks, and the part of a snapshot that has them (tasks.c).
+bool tasks_fuzz_check(const uint8_t *bytes, size_t count);
+void tasks_fuzz_write_seeds(const char *folder);
+
 // The file that LMDB keeps of a ledger: a template with edits.
 bool pages_fuzz_check(const uint8_t *bytes, size_t count);
 void pages_fuzz_write_seeds(const char *folder);

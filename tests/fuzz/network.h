@@ -50,6 +50,10 @@ void handshake_fuzz_write_seeds(const char *folder);
 bool link_fuzz_check(const uint8_t *bytes, size_t count);
 void link_fuzz_write_seeds(const char *folder);
 
+// Questions of trainers to a server that is not in step, its answers, and its life (pushes.c).
+bool pushes_fuzz_check(const uint8_t *bytes, size_t count);
+void pushes_fuzz_write_seeds(const char *folder);
+
 // A provider's description of a dataset; and samples that it proves, or does not: edits of a true
 // proof, or a proof as it is.
 bool dataset_fuzz_check(const uint8_t *bytes, size_t count);

@@ -31,6 +31,7 @@ const struct fuzz_target fuzz_targets[] = {
     { "zap", 512, zap_fuzz_check, NULL, NULL, zap_fuzz_write_seeds },
     { "handshake", 64, handshake_fuzz_check, NULL, NULL, handshake_fuzz_write_seeds },
     { "link", 512, link_fuzz_check, NULL, NULL, link_fuzz_write_seeds },
+    { "pushes", 512, pushes_fuzz_check, NULL, NULL, pushes_fuzz_write_seeds },
     { "dataset", 1024, dataset_fuzz_check, NULL, NULL, dataset_fuzz_write_seeds },
     { "samples", 8192, samples_fuzz_check, NULL, NULL, samples_fuzz_write_seeds },
     // From files.
@@ -41,6 +42,7 @@ const struct fuzz_target fuzz_targets[] = {
     { "pieces", 4096, pieces_fuzz_check, NULL, JSON, pieces_fuzz_write_seeds },
     { "saves", 512, saves_fuzz_check, NULL, JSON, saves_fuzz_write_seeds },
     { "ledger", 4096, ledger_fuzz_check, NULL, NULL, ledger_fuzz_write_seeds },
+    { "tasks", 512, tasks_fuzz_check, NULL, NULL, tasks_fuzz_write_seeds },
     { "pages", 256, pages_fuzz_check, NULL, NULL, pages_fuzz_write_seeds },
     { "journal", 8193, journal_fuzz_check, NULL, NULL, journal_fuzz_write_seeds },
     { "config", 16384, config_fuzz_check, NULL, config_fuzz_print_dictionary,

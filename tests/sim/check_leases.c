@@ -1,14 +1,14 @@
 // check_leases -- what the simulator must know of leases: one seed in five has them, without liars; what must hold of
 // their records, and of what the learners did by then.
 //
-//    L1  a sample is in one lease at a time, and done once a pass   check_dealt, check_done
+//    L1  a sample is in one lease at a time, and done once a pass   deal, check_done
 //    L2  what is done was trained: by that process, and it has      check_task_pushed, end_done
 //        pushed all of it to each server of its group
 //    L3  a task is told once its lease is on record, to its holder  check_task
 //    L4  a process has one lease at a time, and trains none twice   hear_lease, check_task_taken
 //    L5  steps are the samples that are trained, batch by batch     go_on
-//    L6  a task has so many strikes and no more; a lease has its     strike, check_late
-//        time, also after a restart of the coordinator
+//    L6  a task has so many strikes, one of each process, and no     strike, check_late
+//        more; a lease has its time, also after a restart
 //    L7  a group begins with what its members hold, and ends when   check_group_taken, hear_settled
 //        all of them have put one state together
 //    L8  what a group did that nobody put together is given up      entered, is_lost
@@ -33,6 +33,11 @@ struct ghost_lease {
     struct interval list[LIST_MAX];
 };
 
+struct ghost_strike {
+    uint64_t task, instance;
+    uint32_t member;
+};
+
 struct ghost_leases {
     bool open, settled;
     bool went_back; // Since the newest group
@@ -50,10 +55,7 @@ struct ghost_leases {
     struct ghost_lease leases[OUT_MAX];
     uint32_t leases_count, struck_count;
     uint64_t newest, ended; // Lease; and how many have ended in all
-    struct {
-        uint64_t task;
-        uint32_t count;
-    } struck[STRUCK_MAX];
+    struct ghost_strike struck[STRUCK_MAX];
     uint64_t booted_ms; // When the coordinator began this life
 };
 _Static_assert(sizeof(struct ghost_leases) <= GHOST_PACE_BYTES, "it has room in the ghost");
@@ -110,6 +112,9 @@ static void draw(struct sim *self)
     rules_set_strategy(rules, FRAME_LEASES_CONFIG, &config, sizeof config);
     rules->cold_start_steps = 0;
     rules->epoch_rounds *= 4;
+    // Nobody waits for anybody: in a fast seed the run ends before it has too many steps for the ghost
+    const uint64_t most = rules->first_step + ROUNDS_MAX * 3 / 4;
+    if (rules->total_steps > most) rules->total_steps = rules->frame.total_steps = most;
     plan->witnesses = plan->liars = plan->lies = 0;
     plan->stubborn = plan->collude = false;
     plan->thin = NOBODY;
@@ -352,6 +357,40 @@ static void check_pass(struct sim *sim, const struct wire_lease *said)
              "sample %" PRIu64, p);
 }
 
+static uint64_t task_at(struct sim *sim, uint64_t position)
+{
+    const uint64_t length = pass_samples(sim), begin = position / length * length;
+    return begin + (position - begin) / config_of(sim)->task_samples * config_of(sim)->task_samples;
+}
+
+static bool has_struck(const struct ghost_leases *self, uint64_t task, uint32_t member,
+                       uint64_t instance)
+{
+    for (uint32_t i = 0; i < self->struck_count; i++)
+        if (self->struck[i].task == task && self->struck[i].member == member &&
+            self->struck[i].instance == instance)
+            return true;
+    return false;
+}
+
+// The lowest that are to do, but for tasks that this process has struck.
+static void deal(struct sim *sim, const struct wire_lease *said)
+{
+    struct ghost *ghost = &sim->ghost;
+    const bool is_left = has_struck(own(sim), said->task, said->member, said->instance);
+    for (uint64_t p = 0; p < said->task; p++)
+        hold(ghost->samples[p] != TABLE_TODO || is_left ||
+                 has_struck(own(sim), task_at(sim, p), said->member, said->instance),
+             "what was returned is dealt first", "sample %" PRIu64 " was left out", p);
+    for (uint32_t i = 0; i < said->samples_count; i++)
+        for (uint64_t p = said->samples[i].begin; p < said->samples[i].end; p++) {
+            hold(p < POSITIONS_MAX && ghost->samples[p] == TABLE_TODO, "no sample is dealt twice",
+                 "sample %" PRIu64, p);
+            ghost->samples[p] = TABLE_PENDING;
+            if (p >= ghost->cursor) ghost->cursor = p + 1;
+        }
+}
+
 static void hear_lease(struct sim *sim, const struct wire_lease *said)
 {
     struct ghost_leases *self = own(sim);
@@ -366,7 +405,7 @@ static void hear_lease(struct sim *sim, const struct wire_lease *said)
     hold(self->leases_count < OUT_MAX && said->samples_count <= LIST_MAX, "a simulation is small",
          "%u leases", self->leases_count);
     check_pass(sim, said);
-    check_dealt(sim, said->samples, said->samples_count);
+    deal(sim, said);
     struct ghost_lease *lease = &self->leases[self->leases_count++];
     *lease = (struct ghost_lease){ .number = said->number,
                                    .instance = said->instance,
@@ -378,16 +417,11 @@ static void hear_lease(struct sim *sim, const struct wire_lease *said)
     self->newest = said->number;
 }
 
-static uint32_t *strikes_of(struct sim *sim, uint64_t task)
+static uint32_t count_strikes(const struct ghost_leases *self, uint64_t task)
 {
-    struct ghost_leases *self = own(sim);
-    for (uint32_t i = 0; i < self->struck_count; i++)
-        if (self->struck[i].task == task) return &self->struck[i].count;
-    hold(self->struck_count < STRUCK_MAX, "a simulation is small", "%u strikes",
-         self->struck_count);
-    self->struck[self->struck_count].task = task;
-    self->struck[self->struck_count].count = 0;
-    return &self->struck[self->struck_count++].count;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->struck_count; i++) count += self->struck[i].task == task;
+    return count;
 }
 
 static void forget_strikes(struct sim *sim, uint64_t task)
@@ -430,12 +464,19 @@ static void check_cause(struct sim *sim, const struct wire_lease_ended *said,
 static void strike(struct sim *sim, const struct wire_lease_ended *said,
                    const struct ghost_lease *lease)
 {
-    uint32_t *strikes = strikes_of(sim, lease->task);
-    const bool is_last = *strikes == config_of(sim)->strikes_max;
+    struct ghost_leases *self = own(sim);
+    const bool is_new = !has_struck(self, lease->task, lease->member, lease->instance);
+    const uint32_t strikes = count_strikes(self, lease->task) + is_new;
+    const bool is_last = strikes > config_of(sim)->strikes_max;
     hold(said->fate == (is_last ? FATE_GIVEN_UP : FATE_RETURNED), "so many strikes and no more",
-         "task %" PRIu64 " has %u", lease->task, *strikes);
+         "task %" PRIu64 " has %u", lease->task, strikes);
     if (is_last) forget_strikes(sim, lease->task);
-    else ++*strikes;
+    else if (is_new) {
+        hold(self->struck_count < STRUCK_MAX, "a simulation is small", "%u strikes",
+             self->struck_count);
+        self->struck[self->struck_count++] =
+            (struct ghost_strike){ lease->task, lease->instance, lease->member };
+    }
     set_samples(sim, lease, is_last ? TABLE_FAILED : TABLE_TODO);
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN };
+enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL };
 enum { PUSH_MS = 4000, FAILS_OF_1000 = 20 };
 
 static struct sim_group *group_of(struct sim *self, uint8_t id)
@@ -123,6 +123,7 @@ static void say_trained(struct sim *self, uint8_t id, bool done, const char *why
                                          .loss = 1,
                                          .tokens_per_s = 10 };
     snprintf(trained.because, sizeof trained.because, "%s", why);
+    self->nodes[id].learner.tasks_failed = done ? 0 : self->nodes[id].learner.tasks_failed + 1;
     group->lease = 0;
     group->turn++;
     learner_says(self, id, FRAME_TASK_TRAINED, &trained);
@@ -141,7 +142,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train_task *jo
     group->turn++;
     if (!learner_has_data(self, id, job->providers, job->providers_count) ||
         chance(self, FAILS_OF_1000)) {
-        say_trained(self, id, false, "its samples did not come");
+        to_self(self, id, FAIL, between(self, 50, 2000));
         return;
     }
     to_self(self, id, PUSH, between(self, 50, self->plan.train_ms) * (slow ? 10 : 1));
@@ -320,6 +321,7 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
     else if (word->what == LOOK) look(self, id);
     else if (word->turn != group->turn) return;
     else if (word->what == PUSH) push(self, id);
+    else if (word->what == FAIL) say_trained(self, id, false, "its samples did not come");
     else meet(self, id);
 }
 

@@ -396,7 +396,12 @@ by_unit 'pieces: a folder without a manifest is one of those that are kept' piec
 by_unit 'leases: the next pass begins while a task of this one is out' leases_test \
     'rules->pass_barrier &&' 'false && rules->pass_barrier &&'
 by_unit 'leases: a task that fails is never given up' leases_test \
-    'strikes_of(self, lease->task) < rules->strikes_max' 'strikes_of(self, lease->task) <= UINT32_MAX - 0 * rules->strikes_max'
+    '+ more <= rules->strikes_max' '+ more <= UINT32_MAX - 0 * rules->strikes_max'
+by_unit 'leases: a process strikes a task again and again' leases_test 'leases_has_struck(self, lease) ? 0 : 1' '1'
+by_unit 'leases: a process is dealt the task that it has just failed' leases_test '!leases_has_struck(self, &lease)' '!leases_has_struck(self, &lease) || i == 0'
+by_unit 'leases: a process that fails every task is dealt the next one' coordinator_test \
+    'self->failures[member] >= LEASES_FAILURES' '!self'
+by_unit 'leases: a trainer that fails every task goes on' leases_member_test 'self->failed >= FAILED_MAX' '!self'
 by_unit 'leases: a task is dealt though no room is left for its strike' leases_test drop
 by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
 by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \
@@ -421,7 +426,8 @@ by_unit 'leases: an end is acknowledged before it is stored' coordinator_test sw
 by_unit 'leases: more is dealt than the steps need' coordinator_test 'last).step >= last' 'last).step > last'
 by_unit 'leases: nobody is told that trainers have nothing to do' coordinator_test 'tasks >= trainers' 'true'
 by_unit 'leases: pushes of another group are counted' coordinator_test \
-    'busy->number != leases_run_of(run)->group.number' '!run'
+    'busy->number == group->number' 'group'
+by_unit 'leases: pushes are told with each message' coordinator_test drop
 by_unit 'leases: a trainer gets a second task while it has one' coordinator_test \
     'else if (lease_of(turn, place)) continue;' 'else if (!turn) continue;'
 by_unit 'leases: a trainer that has lost the mail with its task gets none any more' coordinator_test \
@@ -467,6 +473,7 @@ by_unit 'leases: a group begins with a state that is not held' leases_learner_te
 by_unit 'leases: a server goes on with the moments of another share' leases_learner_test 'self->away' '!self'
 by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop
 by_unit 'leases: a trainer pushes before it has pulled' leases_learner_test '!work->has_pulled' '!self'
+by_unit 'leases: a batch that was computed before a pull is pushed behind it' leases_learner_test drop
 by_unit 'leases: a server that puts the state together is taken for one that is dead' leases_learner_test 'if (dead)' 'if (dead + 1)'
 by_unit 'leases: all batches are as large as that of the first step' leases_learner_test 'said->step' '0 * said->step'
 by_unit 'leases: a job that ends a wait for answers breaks the group' leases_learner_test \

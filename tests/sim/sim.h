@@ -436,6 +436,7 @@ struct learner {
     uint32_t pins_count;
     struct exchange exchange;
     struct sim_group group;
+    uint32_t tasks_failed; // In a row
 };
 
 enum worker { LEARNER, FETCHER, WORKER_COUNT };

@@ -320,6 +320,9 @@ static void an_asynchronous_run_loads(void **state)
     assert_int_equal(config_load_run("config/demo/server.toml", &other, &faults), 0);
     assert_int_equal(faults.count, 0);
     assert_false(config_is_async(&other));
+    assert_int_equal(config_load_run("config/demo/async.toml", &other, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_true(config_is_async(&other));
 }
 
 // The hashes are those of the golden files, as sha256sum gives them.

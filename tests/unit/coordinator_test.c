@@ -104,7 +104,7 @@ static const struct { const char *name; size_t offset, size;
     { "data_kind", offsetof(struct rules, frame.data.kind), 1 },
     DRAW_RULES(RULE_OF_DRAW)
     // Behind leases= in their line
-    RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
+    RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(strikes_max), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
     RULE_OF_LEASES(save_passes), RULE_OF_LEASES(batch_warmup_tokens),
 };
 // clang-format on
@@ -248,12 +248,20 @@ static uint64_t enum_named(const struct wire_enum *of, const char *name)
     return value;
 }
 
+// A field of a record within a record: lags.of_0=4.
 static void set_field(struct talk *self, const struct wire_record *record, void *body,
                       const char *name, const char *value)
 {
+    const char *dot = strchr(name, '.');
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
         uint8_t *at = (uint8_t *)body + field->offset;
+        const size_t length = strlen(field->name);
+        if (dot && field->type == WIRE_TYPE_SUB && length == (size_t)(dot - name) &&
+            memcmp(field->name, name, length) == 0) {
+            set_field(self, field->record, at, dot + 1, value);
+            return;
+        }
         if (strcmp(field->name, name) != 0) continue;
         switch (field->type) {
         case WIRE_TYPE_BOOL:

@@ -252,6 +252,53 @@ static void one_trainer_ends_in_the_bits_of_a_plain_loop(void **unused)
     end_run();
 }
 
+// The samples of a task, in batches, at parameters that are as old as the last pull, one in `pull_every` batches.
+static void train_plain_behind(struct plain *self, struct interval at, float of_step, float *pulled,
+                               uint32_t *since_pull)
+{
+    uint32_t tokens[BATCH_HERE * (SEQ + 1)];
+    double loss, norm;
+    for (uint64_t from = at.begin; from < at.end; from += BATCH_HERE) {
+        if (*since_pull == config.pull_every) {
+            memcpy(pulled, compute_host(self->compute), self->layout.total * sizeof *pulled);
+            *since_pull = 0;
+        }
+        assert_int_equal(provider_read(self->provider, from, BATCH_HERE, tokens, NULL), 0);
+        assert_int_equal(
+            compute_gradient_at(self->compute, pulled, tokens, BATCH_HERE, NULL, &loss), 0);
+        assert_int_equal(compute_clip(self->compute, config.clip_norm, NULL, &norm), 0);
+        assert_int_equal(optimizer_step(self->optimizer, of_step, NULL), 0);
+        ++*since_pull;
+    }
+}
+
+// It computes a batch while the push before is on its way, and never at parameters that are older than its last pull.
+static void a_batch_that_is_computed_ahead_has_the_same_bits(void **unused)
+{
+    struct plain plain;
+    (void)unused;
+    begin_run(1, 3);
+    config.staleness = 100;
+    begin_plain(&plain);
+    struct here at = begin(1);
+    float *pulled = malloc(plain.layout.total * sizeof *pulled);
+    uint32_t since_pull = config.pull_every; // The group begins with a pull
+    assert_non_null(pulled);
+    for (int task = 0; task < 4; task++) {
+        const float of_step = rate_at(at.step);
+        const uint64_t from = at.samples_done % SAMPLES;
+        const struct wire_task_trained said = train(&at, at.group[0], 4);
+        const struct interval samples = { from, from + 4 * BATCH_HERE };
+        train_plain_behind(&plain, samples, of_step, pulled, &since_pull);
+        assert_true(said.pushes == 4u * (unsigned)(task + 1) && said.discarded == 0);
+    }
+    const struct hash digest = settle(&at, 7), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&digest, &wanted));
+    free(pulled);
+    end_plain(&plain);
+    end_run();
+}
+
 // Two tasks at a time until each has had so many. Returns the mean loss of the last two.
 static float train_two(struct here *at, uint32_t tasks, uint32_t batches)
 {
@@ -609,16 +656,25 @@ static void a_trainer_pushes_and_pulls_as_often_as_it_is_told(void **unused)
     end_run();
 }
 
-// With two trainers that never pull, all but the first pushes are too late; who is told so pulls.
+// A trainer that pulls when it is told to alone: each second push is too late, and what was computed ahead of the pull
+// behind it is computed again. So its other batches are the steps of a plain loop.
 static void what_comes_too_late_is_discarded(void **unused)
 {
+    struct plain plain;
     (void)unused;
     begin_run(1, 1000);
     config.staleness = 1;
+    begin_plain(&plain);
     struct here at = begin(1);
+    const float of_step = rate_at(at.step);
     const struct wire_task_trained said = train(&at, at.group[0], 12);
     assert_true(said.pushes == 6 && said.discarded == 6 && said.lag == 1);
-    settle(&at, 7);
+    assert_true(said.lags.of_0 == 6 && said.lags.of_1 == 6 && said.lags.of_2 == 0);
+    for (uint64_t from = 0; from < 12 * BATCH_HERE; from += 2 * BATCH_HERE)
+        train_plain(&plain, (struct interval){ from, from + BATCH_HERE }, of_step);
+    const struct hash digest = settle(&at, 7), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&digest, &wanted));
+    end_plain(&plain);
     end_run();
 }
 
@@ -772,6 +828,7 @@ static void a_task_that_cannot_be_read_fails(void **unused)
 }
 
 TESTS(FOLDER_TEST(one_trainer_ends_in_the_bits_of_a_plain_loop),
+      FOLDER_TEST(a_batch_that_is_computed_ahead_has_the_same_bits),
       FOLDER_TEST(two_trainers_end_in_one_digest), FOLDER_TEST(a_trainer_dies_within_a_task),
       FOLDER_TEST(a_server_dies), FOLDER_TEST(a_trainer_pushes_and_pulls_as_often_as_it_is_told),
       FOLDER_TEST(what_comes_too_late_is_discarded),

@@ -360,6 +360,29 @@ static void a_trainer_trains_one_task_after_the_other(void **unused)
     assert_int_equal(busy->lag, 2);
 }
 
+static void hear_ack(uint64_t lease)
+{
+    hear(FRAME_ACK, &(struct wire_ack){ .kind = FRAME_TASK_END, .round = lease }, HEARD_ACK);
+}
+
+// It ends when the end of the third one has been heard. One that is trained in between begins the count anew.
+static void one_that_fails_three_tasks_in_a_row_ends(void **unused)
+{
+    static const bool done[] = { false, false, true, false, false, false };
+    (void)unused;
+    begin();
+    for (uint64_t lease = 1; lease <= 6; lease++) {
+        hear_task(1, lease);
+        hear_trained(lease, done[lease - 1]);
+        assert_null(said(FRAME_QUIT));
+        hear_ack(lease);
+        assert_true((said(FRAME_QUIT) != NULL) == (lease == 6));
+    }
+    const struct wire_quit *quit = said(FRAME_QUIT);
+    assert_int_equal(quit->code, 75);
+    assert_non_null(strstr(quit->text, "3 tasks in a row have failed"));
+}
+
 static void tasks_under_old_numbers_are_ignored(void **unused)
 {
     (void)unused;
@@ -615,10 +638,11 @@ static void a_checkpointer_takes_no_group(void **unused)
 #define CASE(name) TEST_WITH(name, set_up, tear_down)
 TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(a_group_that_was_lost_is_asked_for), CASE(a_trainer_trains_one_task_after_the_other),
-      CASE(tasks_under_old_numbers_are_ignored), CASE(a_late_end_is_not_said_again),
-      CASE(who_waits_for_a_task_asks_once_a_beat), CASE(a_server_gets_no_task),
-      CASE(who_leaves_ends_its_task_first), CASE(a_server_leaves_when_the_group_is_over),
-      CASE(who_cannot_go_on_says_so), CASE(a_group_that_is_put_together_is_kept),
+      CASE(one_that_fails_three_tasks_in_a_row_ends), CASE(tasks_under_old_numbers_are_ignored),
+      CASE(a_late_end_is_not_said_again), CASE(who_waits_for_a_task_asks_once_a_beat),
+      CASE(a_server_gets_no_task), CASE(who_leaves_ends_its_task_first),
+      CASE(a_server_leaves_when_the_group_is_over), CASE(who_cannot_go_on_says_so),
+      CASE(a_group_that_is_put_together_is_kept),
       CASE(another_attempt_takes_the_place_of_the_first), CASE(a_group_that_is_lost_is_dropped),
       CASE(what_the_run_has_given_up_is_dropped), CASE(a_newer_group_ends_the_one_in_hand),
       CASE(a_group_that_is_over_is_not_begun), CASE(a_checkpointer_takes_no_group),

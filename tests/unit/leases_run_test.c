@@ -129,11 +129,11 @@ static int tell_run(void **state)
     put_lease(1, 0, 0, 8);
     put_lease(2, 2, 8, 16);
     put_end(1, FATE_RETURNED, LEASE_CAUSE_LATE, 0, 0, 0, 0);
-    put_lease(3, 0, 0, 8);
+    put_lease(3, 0, 16, 20); // Not the task that it has failed
     put_end(2, FATE_DONE, LEASE_CAUSE_FINISHED, 8, 0, 1, 2);
-    put_end(3, FATE_GIVEN_UP, LEASE_CAUSE_DEAD, 0, 1, 1, 2); // The second strike of that task
-    put_lease(4, 2, 16, 20);
-    put_end(4, FATE_DONE, LEASE_CAUSE_FINISHED, 4, 1, 2, 0);
+    put_end(3, FATE_DONE, LEASE_CAUSE_FINISHED, 4, 1, 2, 0);
+    put_lease(4, 2, 0, 8);
+    put_end(4, FATE_GIVEN_UP, LEASE_CAUSE_DEAD, 0, 2, 2, 0); // The second strike of that task
     put_lease(5, 0, 20, 28);
     put_lease(6, 2, 28, 36);
     put_end(5, FATE_DONE, LEASE_CAUSE_FINISHED, 8, 2, 3, 2);
@@ -152,7 +152,7 @@ static int tell_run(void **state)
     put_phase(PHASE_WAITING, 3, 0);
     put_phase(PHASE_WARMUP, 3, 1);
     put_group(3, 3, 1, 0);
-    put_lease(8, 0, 0, 8);
+    put_lease(8, 2, 0, 8); // Member 0 has failed it
     return 0;
 }
 
@@ -336,7 +336,7 @@ static void a_torn_snapshot_is_refused(void **state)
     struct run *run = run_after(12);
     struct wire_leases_snapshot part;
     struct wire_lease_out out[3];
-    struct wire_strikes struck[2] = { { 0, 1 }, { 0, 2 } };
+    struct wire_strikes struck[2] = { { .task = 0, .count = 1 }, { .task = 0, .count = 2 } };
     const struct interval some = { 2, 5 }, others = { 4, 6 };
     for (int i = 0; i < 16; i++) {
         struct wire_snapshot snapshot = torn(run, &part, memory);
@@ -517,7 +517,7 @@ static void what_a_group_may_not_do_is_refused(void **state)
     (void)state;
     const struct interval samples = { 8, 16 };
     const struct wire_lease lease = {
-        .number = 9, .member = 2, .instance = 7, .task = 8, .samples = &samples, .samples_count = 1
+        .number = 9, .member = 0, .instance = 7, .task = 8, .samples = &samples, .samples_count = 1
     };
     const uint32_t last = find(FRAME_RECORD_LEASE, 7), close = find(FRAME_RECORD_CLOSE, 0);
     struct evidence *evidence = evidence_after(last + 1);
@@ -545,7 +545,7 @@ static void what_is_saved_has_a_number_of_its_own(void **state)
     const uint32_t end = count - 1;
     const struct wire_close_group early = { 3, 1, 2, 7, false };
     assert_no_sequel(end, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 1 }); // It began there
-    put_lease(9, 2, 8, 16);
+    put_lease(9, 0, 8, 16);
     put_end(8, FATE_DONE, LEASE_CAUSE_FINISHED, 8, 1, 2, 2);
     assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 2, 2 });
     assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 3 });

@@ -11,7 +11,7 @@ static struct wire_table_entry memory[2 * ENTRIES];
 static struct table table;
 static struct leases leases;
 static struct lease_rules rules;
-static uint64_t next_number, now_ms;
+static uint64_t next_number, now_ms, process; // process: the instance of all trainers
 
 static int set_up(void **state)
 {
@@ -23,7 +23,7 @@ static int set_up(void **state)
                                   .time_min_ms = 100,
                                   .time_max_ms = 5000,
                                   .pass_barrier = true };
-    next_number = 1;
+    next_number = process = 1;
     now_ms = 1000;
     return 0;
 }
@@ -33,16 +33,14 @@ static uint64_t pull(uint32_t member, uint64_t *ret_task, uint64_t *ret_samples)
 {
     struct interval list[LIST];
     uint32_t count;
-    uint64_t task;
+    struct lease lease = { .member = member, .instance = process, .since_ms = now_ms };
     const enum lease_answer answer =
-        leases_next(&leases, &table, &rules, &task, list, LIST, &count);
+        leases_next(&leases, &table, &rules, &lease, list, LIST, &count);
     if (answer == LEASE_NONE_NOW) return 0;
     assert_int_equal(answer, LEASE_OK);
-    const struct lease lease = {
-        .number = next_number++, .member = member, .instance = 1, .task = task, .since_ms = now_ms
-    };
+    lease.number = next_number++;
     assert_int_equal(leases_put(&leases, &table, &rules, &lease, list, count), LEASE_OK);
-    if (ret_task) *ret_task = task;
+    if (ret_task) *ret_task = lease.task;
     if (ret_samples) *ret_samples = interval_list_total(list, count);
     return lease.number;
 }
@@ -52,12 +50,15 @@ static enum lease_answer end(uint64_t number, enum lease_end how)
     return leases_end(&leases, &table, number, how, now_ms);
 }
 
-// Fails a lease as a coordinator does. True: the task is given up.
+// Fails a lease as a coordinator does; the next one is of another process. True: the task is given up.
 static bool fail_lease(uint64_t number)
 {
-    const struct lease *lease = leases_find(&leases, number, 0, 1);
+    const struct lease *lease = leases_find(&leases, number, 0, process);
+    for (uint32_t i = 0; i < leases.count && !lease; i++) // Of a process before
+        if (leases.leases[i].number == number) lease = &leases.leases[i];
     assert_non_null(lease);
     const enum lease_end how = leases_outcome(&leases, &rules, lease);
+    process++;
     assert_int_equal(end(number, how), LEASE_OK);
     return how == LEASE_GIVEN_UP;
 }
@@ -133,7 +134,7 @@ static void a_pass_ends_if_its_last_task_or_all_are_given_up(void **unused)
     check_counts(2, TASKS, 0, 0, 0);
     for (int i = 0; i < 3; i++) assert_false(fail_lease(pull(0, &task, NULL))); // No strike is left
     assert_int_equal(task, 2 * PASS);
-    assert_int_equal(leases.struck_count, 1);
+    assert_int_equal(leases.struck_count, 3); // One for each process
 }
 
 static void a_word_under_an_old_number_ends_nothing(void **unused)
@@ -144,9 +145,9 @@ static void a_word_under_an_old_number_ends_nothing(void **unused)
     const uint64_t again = pull(7, NULL, NULL);
     assert_int_equal(end(first, LEASE_DONE), LEASE_STALE);
     assert_null(leases_find(&leases, first, 0, 1));
-    assert_null(leases_find(&leases, again, 0, 1)); // It is member 7's
-    assert_null(leases_find(&leases, again, 7, 2)); // And of its process 1
-    assert_non_null(leases_find(&leases, again, 7, 1));
+    assert_null(leases_find(&leases, again, 0, 2)); // It is member 7's
+    assert_null(leases_find(&leases, again, 7, 1)); // And of its process 2
+    assert_non_null(leases_find(&leases, again, 7, 2));
     check_counts(0, TASKS - 1, 1, 0, 0);
 }
 
@@ -204,17 +205,38 @@ static void what_is_trained_of_a_task_is_not_dealt(void **unused)
 static void a_task_is_dealt_if_there_is_room_for_its_strike(void **unused)
 {
     struct interval list[LIST];
+    struct lease next = { .instance = 1 };
     uint32_t count;
-    uint64_t task;
     (void)unused;
     leases.struck_count = STRIKES_KEPT_MAX;
     for (uint32_t i = 0; i < STRIKES_KEPT_MAX; i++)
-        leases.struck[i] = (struct strikes){ (i + 1) * (uint64_t)TASK, 1 };
-    assert_int_equal(leases_next(&leases, &table, &rules, &task, list, LIST, &count), LEASE_FULL);
+        leases.struck[i] = (struct strikes){ .task = (i + 1) * (uint64_t)TASK, .count = 1 };
+    assert_int_equal(leases_next(&leases, &table, &rules, &next, list, LIST, &count), LEASE_FULL);
     leases.struck[0].task = 0;
-    assert_int_equal(leases_next(&leases, &table, &rules, &task, list, LIST, &count), LEASE_OK);
+    assert_int_equal(leases_next(&leases, &table, &rules, &next, list, LIST, &count), LEASE_OK);
     fail_lease(pull(0, NULL, NULL));
     assert_int_equal(leases.struck[0].count, 2);
+}
+
+// Alone it fails each task of a pass again and again: none is given up, each is todo. It is dealt one that it has failed
+// only when there is no other. The strike of another process counts.
+static void a_process_strikes_a_task_once(void **unused)
+{
+    uint64_t task;
+    (void)unused;
+    rules.strikes_max = 1;
+    for (uint64_t i = 0; i < 3 * TASKS; i++) {
+        const uint64_t number = pull(0, &task, NULL);
+        assert_int_equal(task, i < TASKS ? i * TASK : 0);
+        assert_false(fail_lease(number));
+        process = 1;
+        check_counts(0, TASKS, 0, 0, 0);
+    }
+    assert_int_equal(leases.struck_count, TASKS);
+    process = 2;
+    assert_true(fail_lease(pull(0, &task, NULL)));
+    assert_int_equal(task, 0);
+    check_counts(0, TASKS - 1, 0, 0, 1);
 }
 
 // ---- by a seed ----------------------------------------------------------------------------------
@@ -298,4 +320,5 @@ TESTS(TEST_WITH(a_pass_is_dealt_once, set_up, NULL),
       TEST_WITH(a_newer_process_has_none_of_the_leases_of_the_old_one, set_up, NULL),
       TEST_WITH(what_is_trained_of_a_task_is_not_dealt, set_up, NULL),
       TEST_WITH(a_task_is_dealt_if_there_is_room_for_its_strike, set_up, NULL),
+      TEST_WITH(a_process_strikes_a_task_once, set_up, NULL),
       TEST_WITH(the_sum_is_the_number_of_tasks_at_each_instant, set_up, NULL))

@@ -5,6 +5,7 @@
 #include "actors/coordinator/rules_shell.h"
 #include "actors/shoal/run/ledger_report.c"
 #include "actors/shoal/run/run_view.c"
+#include "common/run/lags.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
@@ -515,10 +516,46 @@ static void test_a_group_tells_that_the_run_has_leases(void **state)
     free(view);
 }
 
+// What trainers say of their pushes, by trainer. A later word takes the place of an earlier one.
+static void test_pushes_are_kept_by_trainer(void **state)
+{
+    struct run_view *view = calloc(1, sizeof *view);
+    const struct wire_push_line lines[] = {
+        { .member = 0, .pushes = 9, .discarded = 1, .samples_per_s = 4, .lags = { .of_0 = 10 } },
+        { .member = 5, .pushes = 3, .samples_per_s = 1, .lags = { .of_8 = 3 } },
+    };
+    struct wire_pushes pushes = { .number = 1, .trainers = lines, .trainers_count = 2 };
+    (void)state;
+    assert_non_null(view);
+    assert_int_equal(hear(view, FRAME_PUSHES, 1, &pushes), VIEW_PUSHES);
+    assert_true(view->pushes.count == 2 && view->pushes.lines[1].member == 5);
+    assert_true(view->pushes.lines[0].pushes == 9 && view->pushes.lines[1].lags.of_8 == 3);
+    pushes.number = 2, pushes.trainers_count = 1;
+    assert_int_equal(hear(view, FRAME_PUSHES, 1, &pushes), VIEW_PUSHES);
+    assert_true(view->pushes.number == 2 && view->pushes.count == 1);
+    free(view);
+}
+
+// The least lags of bins are 0, 1, 2, 4 ... 64; each lag is counted in one.
+static void test_lags_are_counted_by_powers_of_two(void **state)
+{
+    struct wire_lags lags = { 0 };
+    (void)state;
+    for (uint64_t lag = 0; lag < 100; lag++) lags_count(&lags, lag);
+    lags_count(&lags, UINT64_MAX);
+    for (uint32_t bin = 0; bin < LAGS_BINS; bin++) {
+        const uint64_t first = lags_first(bin);
+        assert_int_equal(first, bin ? 1u << (bin - 1) : 0);
+        assert_int_equal(lags_at(&lags, bin), bin + 1 == LAGS_BINS ? 37 : first ? first : 1);
+    }
+    assert_true(lags.of_0 == 1 && lags.of_1 == 1 && lags.of_2 == 2 && lags.of_64 == 37);
+}
+
 TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_without_its_configuration_is_not_false),
       TEST(test_an_older_word_comes_later), TEST(test_a_ledger_of_windows_adds_up),
       TEST(test_a_sample_that_is_lost_is_said), TEST(test_a_round_is_heard_after_its_commit),
       TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
       TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
       TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back),
-      TEST(test_a_group_tells_that_the_run_has_leases), TEST(test_a_ledger_of_leases_adds_up))
+      TEST(test_a_group_tells_that_the_run_has_leases), TEST(test_pushes_are_kept_by_trainer),
+      TEST(test_lags_are_counted_by_powers_of_two), TEST(test_a_ledger_of_leases_adds_up))

@@ -25,12 +25,15 @@ void demo_say(void *arg, const char *line)
     progress_event(&((struct demo *)arg)->progress, clock_ms(), line);
 }
 
-static const struct demo_play *play_named(const char *strategy)
+// `mode` NULL: the first one of the strategy.
+static const struct demo_play *play_named(const char *strategy, const char *mode)
 {
     static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows, &demo_shares,
-                                                     &demo_servers };
-    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
-        if (strcmp(plays[i]->strategy, strategy) == 0) return plays[i];
+                                                     &demo_servers, &demo_async };
+    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++) {
+        const bool is_mode = !mode || (plays[i]->mode && strcmp(plays[i]->mode, mode) == 0);
+        if (is_mode && strcmp(plays[i]->strategy, strategy) == 0) return plays[i];
+    }
     return NULL;
 }
 
@@ -60,7 +63,7 @@ static bool is_complete(const struct demo *self)
     const struct wire_run *now = &self->net.view->now;
     for (uint32_t i = 0; i < DEMO_TRAINERS + self->play->late; i++) {
         struct hash digest = last_digest(self, i);
-        if (hash_is_none(&digest)) return false;
+        if (hash_is_none(&digest) && !self->play->no_digests) return false;
     }
     return now->checkpoint_step == now->step && !hash_is_none(&now->checkpoint_digest);
 }
@@ -96,7 +99,9 @@ static int watch(struct demo *self, struct why *why)
                            self->step, self->setup.config.total_steps, self->patience_s,
                            self->lacks[0] ? self->lacks : "a slower machine needs more --patience",
                            self->net.log_dir);
-        const uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
+        uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
+        const uint64_t due_ms = self->play->tick ? self->play->tick(self, now_ms) : end_ms;
+        if (due_ms < until_ms) until_ms = due_ms;
         const int rc = testnet_turn(&self->net, until_ms < end_ms ? until_ms : end_ms, why);
         if (rc < 0) return rc;
     }
@@ -175,6 +180,7 @@ static int make_report(struct demo *self, struct why *why)
     report->setup = &self->setup;
     report->prompt = "And ";
     report->trainers_count = DEMO_TRAINERS + self->play->late;
+    report->no_digests = self->play->no_digests;
     memcpy(report->trainers, self->net.keys, sizeof report->trainers);
     const int rc_examined = examine(self, why);
     return rc_examined < 0 || !self->play->after ? rc_examined : self->play->after(self, why);
@@ -233,6 +239,7 @@ static int run(struct demo *self, struct why *why)
                                       .config_dir = self->config_path,
                                       .settings = self->play->settings,
                                       .saves = self->play->saves,
+                                      .pass_samples = self->play->pass_samples,
                                       .seed = self->seed };
     int rc = demo_set_up(&self->setup, &place, demo_say, self, why);
     if (rc < 0) return rc;
@@ -245,7 +252,7 @@ static int run(struct demo *self, struct why *why)
         "held-out text");
     rc = make_report(self, why);
     if (rc < 0) return rc;
-    demo_report_judge(&self->report, self->config_path != NULL);
+    demo_report_judge(&self->report, self->config_path || self->play->pass_samples);
     self->play->judge(self);
     demo_report_print_run(&self->report, self->out);
     self->play->print(self, self->out);
@@ -263,6 +270,10 @@ static const struct flag flags[] = {
     FLAG("strategy", 0, "WORD", TO_TEXT(struct demo, strategy),
          "distro, for strangers; allreduce, sharded or server, for members that trust one another "
          "(distro)"),
+    FLAG(
+        "mode", 0, "WORD", TO_TEXT(struct demo, mode),
+        "Of the strategy server: sync, in step; or async, not in step, with one trainer at a third "
+        "of the speed, beside the same in step (sync)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
     FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
@@ -289,7 +300,11 @@ int shoal_demo(int argc, char **argv)
     };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc == 0) self.play = play_named(self.strategy);
+    if (rc == 0) self.play = play_named(self.strategy, self.mode);
+    if (rc == 0 && !self.play && self.mode)
+        rc = why_set(&why, FAULT_USAGE,
+                     "--strategy %.40s --mode %.40s: server alone has modes, sync and async",
+                     self.strategy, self.mode);
     if (rc == 0 && !self.play)
         rc = why_set(&why, FAULT_USAGE,
                      "--strategy %.40s: distro, allreduce, sharded and server have a demo",

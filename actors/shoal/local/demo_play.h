@@ -6,6 +6,8 @@
 //   demo_windows.c   allreduce: likewise, and a fifth trainer joins; then one trainer alone trains
 //                    the same steps, and its state must have the same bits. sharded: the same. server: a parameter
 //                    server is killed, too
+//   demo_async.c     server that is not in step: one trainer is slow; a trainer and a server are killed; then a pass of the
+//                    same run in step, to compare with
 
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/local/progress.h"
@@ -15,23 +17,28 @@
 struct demo;
 
 struct demo_play {
-    const char *strategy; // As --strategy names it
-    const char *settings; // The file of config/demo that becomes state.toml
-    bool saves;           // Its trainers save in pieces
-    uint32_t standby;     // Parameter servers that stand by
-    uint32_t late;        // Trainers beyond DEMO_TRAINERS, which the play starts
+    const char *strategy;  // As --strategy names it
+    const char *mode;      // As --mode names it; NULL: it has one mode
+    const char *settings;  // The file of config/demo that becomes state.toml
+    bool saves;            // Its trainers save in pieces
+    bool no_digests;       // Its trainers do not say with which digest they end
+    uint64_t pass_samples; // As in demo_place
+    uint32_t standby;      // Parameter servers that stand by
+    uint32_t late;         // Trainers beyond DEMO_TRAINERS, which the play starts
     void (*plan)(struct demo *self);
     void (*hear)(struct demo *self, unsigned heard, uint64_t now_ms); // After the view
+    // In each turn; returns when it is due again. NULL: there is nothing to do.
+    uint64_t (*tick)(struct demo *self, uint64_t now_ms);
     // All processes have stopped, and the report has been made. NULL: nothing more to do.
     int (*after)(struct demo *self, struct why *why);
     void (*judge)(struct demo *self); // Beside demo_report_judge
     void (*print)(const struct demo *self, FILE *out);
     json_t *(*to_json)(const struct demo *self); // More members of the report
 };
-extern const struct demo_play demo_rounds, demo_windows, demo_shares, demo_servers;
+extern const struct demo_play demo_rounds, demo_windows, demo_shares, demo_servers, demo_async;
 
 struct demo {
-    const char *dir, *config_path, *threads, *strategy;
+    const char *dir, *config_path, *threads, *strategy, *mode;
     uint64_t patience_s, port, seed;
     bool json;
     const struct demo_play *play;

@@ -26,7 +26,7 @@ void demo_report_fail(struct demo_report *self, const char *format, ...)
 static void judge_digests(struct demo_report *self)
 {
     char a[HASH_HEX], b[HASH_HEX];
-    for (uint32_t i = 0; i < self->trainers_count; i++)
+    for (uint32_t i = 0; i < self->trainers_count && !self->no_digests; i++)
         if (hash_is_none(&self->digests[i]))
             demo_report_fail(self, "trainer-%u never said with which digest it ended", i + 1);
         else if (!hash_equal(&self->digests[i], &self->ledger.end.digest))

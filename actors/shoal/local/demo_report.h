@@ -22,6 +22,7 @@ struct demo_report {
     const struct demo_setup *setup;
     struct ledger_report ledger;
     uint32_t trainers_count;
+    bool no_digests;                        // The trainers do not say with which digest they end
     struct key trainers[DEMO_TRAINERS_MAX]; // Keys
     struct hash
         digests[DEMO_TRAINERS_MAX]; // Of each replica at the end, as the trainer reported it

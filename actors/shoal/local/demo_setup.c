@@ -11,6 +11,7 @@
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
+#include "common/data/manifest.h"
 #include <inttypes.h>
 #include <dirent.h>
 #include <errno.h>
@@ -111,11 +112,36 @@ static int read_template(const struct demo_setup *self, const char *name, struct
     return rc < 0 ? why_wrap(why, rc, "%s", self->config_dir) : 0;
 }
 
-static int write_data(struct demo_setup *self, struct why *why)
+// The beginning of the text, so many samples long, as a dataset of its own.
+static int write_pass(const struct demo_setup *self, uint64_t samples, struct why *why)
 {
+    char from[PATH_MAX + 32], to[PATH_MAX + 32], *bytes = NULL;
+    const size_t wanted = (samples * self->shape.seq_len_max + 1) * 2; // Two bytes a token
+    snprintf(from, sizeof from, "%s/text/train/train.bin", self->dir);
+    snprintf(to, sizeof to, "%s/text/pass", self->dir);
+    int rc = folder_make(to, 0755, why);
+    if (rc < 0) return rc;
+    FILE *file = fopen(from, "re");
+    if (file) bytes = malloc(wanted);
+    const bool is_read = bytes && fread(bytes, 1, wanted, file) == wanted;
+    if (!is_read) rc = why_set(why, FAULT_NOT_FOUND, "%s: has not %zu bytes", from, wanted);
+    if (file) fclose(file);
+    if (rc == 0) rc = durable_file_write(to, "train.bin", bytes, wanted, why);
+    struct manifest manifest = { 0 };
+    if (rc == 0) rc = manifest_build(to, 2, why, &manifest);
+    if (rc == 0) rc = manifest_write(&manifest, to, why);
+    manifest_free(&manifest);
+    free(bytes);
+    return rc;
+}
+
+static int write_data(struct demo_setup *self, const struct demo_place *place, struct why *why)
+{
+    const char *dir = place->pass_samples ? "\"text/pass\"" : "\"text/train\"";
     char *text = NULL;
-    int rc = read_template(self, "data.toml", why, &text);
-    if (rc == 0) rc = run_files_set(&text, "", "dir", "\"text/train\"", why);
+    int rc = place->pass_samples ? write_pass(self, place->pass_samples, why) : 0;
+    if (rc == 0) rc = read_template(self, "data.toml", why, &text);
+    if (rc == 0) rc = run_files_set(&text, "", "dir", dir, why);
     if (rc == 0) rc = durable_file_write(self->dir, "data.toml", text, strlen(text), why);
     free(text);
     return rc;
@@ -193,7 +219,7 @@ int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_te
              self->text.nats[0], self->text.nats[1], self->text.nats[2]);
     say(context, line);
     rc = make_model(self, place->seed, why);
-    if (rc == 0) rc = write_data(self, why);
+    if (rc == 0) rc = write_data(self, place, why);
     if (rc == 0) rc = write_state(self, place, why);
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;

@@ -3,6 +3,7 @@
 //
 //     <dir>/.shoal-demo            a demo made this folder, so the next one may empty it
 //     <dir>/text/train  heldout    the tokens, and baselines.json
+//     <dir>/text/pass              the beginning of text/train, if the strategy needs a short pass
 //     <dir>/model/                 the genesis model
 //     <dir>/data.toml              of config/demo; the samples are those of <dir>/text/train
 //     <dir>/state.toml             of config/demo, with the digests of this dataset and this model
@@ -31,6 +32,7 @@ struct demo_place {
     const char *config_dir; // As for demo_find_config
     const char *settings;   // The file of config_dir that becomes state.toml
     bool saves;             // The trainers save in <dir>/saves
+    uint64_t pass_samples;  // Samples of the text to train on, from its beginning; 0: all of them
     uint64_t seed;          // Of the first parameters
 };
 

@@ -443,6 +443,7 @@ const struct demo_play demo_shares = { .strategy = "sharded",
                                        .judge = judge_shares,
                                        THE_SAME };
 const struct demo_play demo_servers = { .strategy = "server",
+                                        .mode = "sync",
                                         .settings = "server.toml",
                                         .saves = true,
                                         .standby = 1,

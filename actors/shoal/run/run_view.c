@@ -115,6 +115,19 @@ static unsigned hear_group(struct run_view *self, const struct wire_group *group
     return VIEW_WINDOW;
 }
 
+static unsigned hear_pushes(struct run_view *self, const struct msg *in)
+{
+    const struct wire_pushes *pushes = in->body;
+    struct view_pushes *newest = &self->pushes;
+    if (is_older(in, &self->pushes_seq)) return 0;
+    newest->number = pushes->number;
+    newest->count = 0;
+    for (uint32_t i = 0; i < pushes->trainers_count && i < VIEW_GROUP_MAX; i++)
+        if (pushes->trainers[i].member < MEMBERS_MAX)
+            newest->lines[newest->count++] = pushes->trainers[i];
+    return VIEW_PUSHES;
+}
+
 // After a restore the steps go back. That is a later window's word, so it counts.
 static unsigned hear_steps(struct run_view *self, const struct wire_steps *steps)
 {
@@ -153,7 +166,7 @@ static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsig
         in->incarnation < self->incarnation)
         return false;
     *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
-    if (*ret_heard) self->run_seq = self->roster_seq = 0;
+    if (*ret_heard) self->run_seq = self->roster_seq = self->pushes_seq = 0;
     self->incarnation = in->incarnation;
     return true;
 }
@@ -172,6 +185,7 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     case FRAME_COMMIT: return heard | hear_commit(self, in);
     case FRAME_WINDOW: return heard | hear_window(self, in->body);
     case FRAME_GROUP: return heard | hear_group(self, in->body);
+    case FRAME_PUSHES: return heard | hear_pushes(self, in);
     case FRAME_STEPS: return heard | hear_steps(self, in->body);
     case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;
     default: return heard;

@@ -20,9 +20,10 @@ enum view_heard {
     VIEW_COMMIT = 8, // A round ended that had not ended before; or steps were committed
     VIEW_EPOCH_END = 16,
     VIEW_PROGRESS = 32,
-    VIEW_REBORN = 64, // The coordinator has restarted
-    VIEW_PHASE = 128, // Another phase than before
-    VIEW_WINDOW = 256 // WINDOW or GROUP: a later one than before
+    VIEW_REBORN = 64,  // The coordinator has restarted
+    VIEW_PHASE = 128,  // Another phase than before
+    VIEW_WINDOW = 256, // WINDOW or GROUP: a later one than before
+    VIEW_PUSHES = 512  // PUSHES of the newest group
 };
 
 enum { VIEW_GROUP_MAX = 64 };
@@ -37,6 +38,12 @@ struct view_window {      // The newest WINDOW, or GROUP: then with number and m
     uint64_t commit_steps, commit_samples; // How many steps it committed, and their samples
 };
 
+struct view_pushes { // The newest PUSHES
+    uint64_t number; // Of its group; 0: none was heard
+    struct wire_push_line lines[VIEW_GROUP_MAX];
+    uint32_t count;
+};
+
 struct view_progress {    // Of one trainer, as it reported it
     uint64_t step, round; // round: the newest of which it has a result
     uint32_t samples;     // Of windows: how many of a batch are its part
@@ -45,6 +52,7 @@ struct view_progress {    // Of one trainer, as it reported it
 
 struct run_view {
     uint64_t incarnation, run_seq, roster_seq; // Of the coordinator; of its newest RUN and roster
+    uint64_t pushes_seq;                       // Of its newest PUSHES
     uint64_t roster_incarnation;               // Of the life that told the roster
     uint64_t beats;                            // How many BEATs were heard: it lives
     struct wire_run now;                       // has_run: at least one RUN was heard
@@ -54,6 +62,7 @@ struct run_view {
     const struct run_unit *unit;                // NULL: not known yet
     struct round round;                         // The newest, and the newest commit
     struct view_window window;                  // The same of windows
+    struct view_pushes pushes;                  // Of leases
 };
 
 // About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard;

@@ -20,6 +20,7 @@
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/run/lags.h"
 #include "common/run/older.h"
 #include "common/run/phase.h"
 #include <inttypes.h>
@@ -162,6 +163,38 @@ static json_t *tasks_to_json(const struct wire_task_counts *tasks)
                      "discarded", (json_int_t)tasks->discarded);
 }
 
+// The trainer that a line of PUSHES is of. The roster may be behind it.
+static const char *pusher_name(const struct run_view *view, const struct wire_push_line *line)
+{
+    return line->member < view->roster.count ? view->roster.members[line->member].name : "?";
+}
+
+// By the least lag of each bin: {"0": 12, "1": 3, "2": 0, "4": 0, ...}.
+static json_t *lags_to_json(const struct wire_lags *lags)
+{
+    json_t *object = json_object();
+    char first[24];
+    for (uint32_t bin = 0; bin < LAGS_BINS; bin++) {
+        snprintf(first, sizeof first, "%" PRIu64, lags_first(bin));
+        json_object_set_new(object, first, json_integer((json_int_t)lags_at(lags, bin)));
+    }
+    return object;
+}
+
+static json_t *pushes_to_json(const struct run_view *view)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < view->pushes.count; i++) {
+        const struct wire_push_line *line = &view->pushes.lines[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:f, s:o}", "name", pusher_name(view, line), "pushes",
+                            (json_int_t)line->pushes, "discarded", (json_int_t)line->discarded,
+                            "samples_per_s", (double)line->samples_per_s, "lags",
+                            lags_to_json(&line->lags)));
+    }
+    return list;
+}
+
 static json_t *view_to_json(const struct status *self, const struct run_view *view)
 {
     const char *run = self->command.run_id;
@@ -188,7 +221,9 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
             0 ||
         json_object_set_new(object, "steps_per_s", rate_to_json((double)now->steps_per_s)) != 0 ||
-        json_object_set_new(object, "tasks", tasks_to_json(&now->tasks)) != 0)
+        json_object_set_new(object, "tasks", tasks_to_json(&now->tasks)) != 0 ||
+        json_object_set_new(object, "pushes",
+                            view->pushes.count ? pushes_to_json(view) : json_null()) != 0)
         return NULL;
     json_decref(rest);
     return object;
@@ -280,6 +315,28 @@ static void print_tasks(const struct wire_task_counts *tasks)
            tasks->pushes, tasks->discarded);
 }
 
+// A line for each trainer: how fast it is, and how many pushes of others came between its pulls and its pushes.
+static void print_pushes(const struct run_view *view)
+{
+    char text[SHOW_MAX];
+    int width = NAME_WIDTH;
+    if (view->pushes.count == 0) return;
+    for (uint32_t i = 0; i < view->pushes.count; i++)
+        width = wider(width, pusher_name(view, &view->pushes.lines[i]));
+    printf("\n  %-*s %9s %8s %9s   pushes by lag:", width, "trainer", "samples/s", "pushes",
+           "discarded");
+    for (uint32_t bin = 0; bin < LAGS_BINS; bin++) printf(" %6s", show_lag(bin, text));
+    putchar('\n');
+    for (uint32_t i = 0; i < view->pushes.count; i++) {
+        const struct wire_push_line *line = &view->pushes.lines[i];
+        printf("  %-*s %9.3g %8" PRIu64 " %9" PRIu64 "                 ", width,
+               pusher_name(view, line), (double)line->samples_per_s, line->pushes, line->discarded);
+        for (uint32_t bin = 0; bin < LAGS_BINS; bin++)
+            printf(" %6" PRIu64, lags_at(&line->lags, bin));
+        putchar('\n');
+    }
+}
+
 static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[RUN_WORDS_LOSS_MAX];
@@ -322,6 +379,7 @@ static void print_view(const struct status *self, const struct run_view *view)
     printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
            now->pending);
     print_members(self, view);
+    print_pushes(view);
 }
 
 // --tasks: a line each, its name first. All of them are of one instant.
@@ -525,10 +583,10 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
 
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER,   FRAME_MEMBERS, FRAME_COMMIT,
-                                      FRAME_EPOCH_END, FRAME_WINDOW,   FRAME_GROUP,   FRAME_ROUND,
-                                      FRAME_STEPS,     FRAME_PROGRESS, FRAME_BEAT };
-    enum { KINDS_ONCE = 7, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
+    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER, FRAME_MEMBERS,  FRAME_COMMIT,
+                                      FRAME_EPOCH_END, FRAME_WINDOW, FRAME_GROUP,    FRAME_PUSHES,
+                                      FRAME_ROUND,     FRAME_STEPS,  FRAME_PROGRESS, FRAME_BEAT };
+    enum { KINDS_ONCE = 8, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .role = ACTOR_MONITOR,

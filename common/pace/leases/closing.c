@@ -95,7 +95,7 @@ static const char *fault_of(const struct lease_pace *self, const struct turn *tu
     const struct wire_place *at = &group_of(turn)->group[place];
     // mutant: leases: a group goes on without one of its servers
     if (!leases_is_intact(turn->run, at)) return "is gone with its share of the state";
-    if (!leases_is_able(self, turn->run, place)) return leases_busy(self, at)->because;
+    if (!leases_is_able(self, turn->run, place)) return leases_why_unable(self, at);
     if (is_time_over(self, turn) && unsettled(self, turn) & leases_bit(place))
         return self->settling[place].known ? self->settling[place].because
                                            : "did not put the state together in time";

@@ -125,7 +125,7 @@ static void end_dead(const struct lease_pace *self, const struct turn *turn,
 {
     const struct wire_place at = { .member = lease->member, .instance = lease->instance };
     if (leases_is_intact(turn->run, &at))
-        end_lease(turn, lease, LEASE_CAUSE_FAILED, leases_busy(self, &at)->because);
+        end_lease(turn, lease, LEASE_CAUSE_FAILED, leases_why_unable(self, &at));
     else end_lease(turn, lease, LEASE_CAUSE_DEAD, causes[LEASE_CAUSE_DEAD]);
 }
 
@@ -137,6 +137,20 @@ void dealing_return(struct lease_pace *self, const struct turn *turn)
     // mutant: leases: a task may take as long as it likes
     while ((lease = leases_late(leases_of(turn), turn->now_ms)))
         end_lease(turn, lease, LEASE_CAUSE_LATE, causes[LEASE_CAUSE_LATE]);
+}
+
+// What its own words say of how well it is.
+static void count_failures(struct lease_pace *self, const struct turn *turn, uint32_t member,
+                           bool done)
+{
+    const uint64_t instance = turn->run->roster.members[member].instance;
+    if (done || self->failing[member] != instance) self->failures[member] = 0;
+    self->failing[member] = instance;
+    if (done || self->failures[member] == LEASES_FAILURES) return;
+    if (++self->failures[member] == LEASES_FAILURES)
+        outbox_note(turn->out,
+                    "trainer.unwell name=%s failures=%d; it gets no task until it is started again",
+                    name_of(turn, member), LEASES_FAILURES);
 }
 
 void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const struct msg *in)
@@ -161,6 +175,7 @@ void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const st
     char because[128];
     leases_take_words(because, said->because[0] ? said->because : causes[LEASE_CAUSE_FAILED]);
     self->ended[place] = said->lease;
+    count_failures(self, turn, member, done);
     // mutant: leases: an end is acknowledged before it is stored
     end_lease(turn, lease, done ? LEASE_CAUSE_FINISHED : LEASE_CAUSE_FAILED, because);
     turn_ack(turn, in, said->lease, NULL);
@@ -210,6 +225,22 @@ static bool has_room(struct run *run, const struct wire_lease *lease)
     return true;
 }
 
+// Whether a trainer of the group that can go on has not failed this task yet: it may do better.
+static bool others_may_try(const struct lease_pace *self, const struct turn *turn,
+                           const struct lease *lease)
+{
+    const struct wire_group *group = group_of(turn);
+    const uint32_t servers = leases_group_servers(group, leases_config(turn->rules));
+    for (uint32_t i = 0; i < servers; i++) {
+        const struct lease other = { .member = group->group[i].member,
+                                     .instance = group->group[i].instance,
+                                     .task = lease->task };
+        if (leases_is_able(self, turn->run, i) && !leases_has_struck(leases_of(turn), &other))
+            return true;
+    }
+    return false;
+}
+
 static enum lease_answer deal(struct lease_pace *self, const struct turn *turn, uint32_t place)
 {
     struct run *run = turn->run;
@@ -220,10 +251,14 @@ static enum lease_answer deal(struct lease_pace *self, const struct turn *turn, 
                                 .instance = at->instance,
                                 .samples = run->scratch };
     if (is_enough_out(turn)) return LEASE_NONE_NOW;
+    struct lease next = { .member = at->member, .instance = at->instance };
     const enum lease_answer answer =
-        leases_next(leases_of(turn), &run->table, &rules, &lease.task, run->scratch,
-                    TABLE_INTERVALS_MAX, &lease.samples_count);
+        leases_next(leases_of(turn), &run->table, &rules, &next, run->scratch, TABLE_INTERVALS_MAX,
+                    &lease.samples_count);
     if (answer != LEASE_OK) return answer;
+    if (leases_has_struck(leases_of(turn), &next) && others_may_try(self, turn, &next))
+        return LEASE_NONE_NOW;
+    lease.task = next.task;
     if (!has_room(run, &lease)) return LEASE_FULL;
     self->asked[place] = 0;
     turn_put(turn, FRAME_RECORD_LEASE, &lease);
@@ -255,7 +290,7 @@ void dealing_deal(struct lease_pace *self, const struct turn *turn)
         if (!leases_is_able(self, turn->run, place)) self->asked[place] = 0;
         // mutant: leases: a trainer gets a second task while it has one
         else if (lease_of(turn, place)) continue;
-        else if ((self->none = deal(self, turn, place)) != LEASE_OK) return;
+        else self->none = deal(self, turn, place); // What one may not have, another one may
     }
 }
 
@@ -294,8 +329,8 @@ static bool may_ask(const struct lease_pace *self, const struct turn *turn, cons
     if (is_its && leases_is_able(self, turn->run, place)) return true;
     if (is_its)
         turn_refuse(turn, in, REFUSAL_NOT_NOW, said->number,
-                    "this trainer cannot go on in group %" PRIu64 ", and is in the next one",
-                    said->number);
+                    "this trainer gets no task of group %" PRIu64 ": %.90s", said->number,
+                    leases_why_unable(self, &own->group.group[place]));
     else
         turn_refuse(turn, in, REFUSAL_STALE, said->number,
                     "group %" PRIu64 " is not open, or has no trainer with this process",

@@ -169,7 +169,7 @@ static bool hear_lease(struct evidence *evidence, const struct wire_lease *lease
     const struct wire_leases_config *config = leases_config(&evidence->rules);
     const struct lease_rules rules = leases_rules_of(config);
     const uint32_t place = leases_group_place(&self->run.group, lease->member, lease->instance);
-    uint64_t task = 0;
+    struct lease next = { .member = lease->member, .instance = lease->instance };
     uint32_t count = 0;
     if (!self->run.is_open || self->run.closing.attempt > 0 || lease->number <= leases->newest ||
         place >= leases_group_servers(&self->run.group, config) || is_busy(leases, lease))
@@ -177,14 +177,14 @@ static bool hear_lease(struct evidence *evidence, const struct wire_lease *lease
                                "lease %" PRIu64 " is of member %u, which is no idle trainer of an "
                                "open group, or does not follow lease %" PRIu64,
                                lease->number, lease->member, leases->newest);
-    if (leases_next(leases, &self->table, &rules, &task, self->list, TABLE_INTERVALS_MAX, &count) !=
+    if (leases_next(leases, &self->table, &rules, &next, self->list, TABLE_INTERVALS_MAX, &count) !=
             LEASE_OK ||
-        task != lease->task || count != lease->samples_count ||
+        next.task != lease->task || count != lease->samples_count ||
         memcmp(self->list, lease->samples, count * sizeof *self->list) != 0)
         return evidence_refuse(evidence,
                                "lease %" PRIu64 " is of the task at %" PRIu64
                                "; the table has the task at %" PRIu64 " next, or none",
-                               lease->number, lease->task, task);
+                               lease->number, lease->task, next.task);
     if (table_deal_again(&self->table, lease->number, lease->samples, count) != TABLE_OK)
         return evidence_refuse(evidence, "lease %" PRIu64 " finds no room in the table",
                                lease->number);

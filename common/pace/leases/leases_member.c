@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
+
+enum { FAILED_MAX = 3 }; // As the coordinator counts (LEASES_FAILURES)
 
 static uint32_t place_of(const struct leases_member *self, const struct member *member)
 {
@@ -84,9 +87,15 @@ static void hear_close(struct leases_member *self, const struct member_turn *tur
 }
 
 // The end of a task is on record, or its lease was over before.
-static void hear_answer(struct leases_member *self, uint64_t lease)
+static void hear_answer(struct leases_member *self, const struct member_turn *turn, uint64_t lease)
 {
-    if (lease == self->end.lease) self->end.lease = 0;
+    if (lease != self->end.lease || !lease) return;
+    self->end.lease = 0;
+    // mutant: leases: a trainer that fails every task goes on
+    if (self->failed >= FAILED_MAX)
+        outbox_quit(turn->out, EX_TEMPFAIL,
+                    "%u tasks in a row have failed, the last one because: %s; restarting",
+                    self->failed, self->end.because);
 }
 
 // Of a server. A save that comes twice is made once.
@@ -119,7 +128,7 @@ static void hear_refused(struct leases_member *self, const struct member_turn *t
     if (said->kind == FRAME_TASK_END && said->reason == REFUSAL_STALE &&
         said->round == self->end.lease && self->end.lease) {
         outbox_note(turn->out, "task.stale lease=%" PRIu64 " %s", said->round, said->text);
-        hear_answer(self, said->round);
+        hear_answer(self, turn, said->round);
     }
     if (said->kind ==
         FRAME_GET_TASK) // It is sent without our asking again, unless the mail is lost
@@ -159,8 +168,11 @@ static void hear_trained(struct leases_member *self, const struct member_turn *t
     self->busy.pushes = said->pushes;
     self->busy.discarded = said->discarded;
     self->busy.lag = said->lag;
+    self->busy.lags = said->lags;
+    self->say_ms = 0;
     self->busy.tokens_per_s = said->tokens_per_s;
     self->end_ms = self->ask_ms = 0;
+    self->failed = said->done ? 0 : self->failed + 1;
     if (said->done) {
         tell_progress(self, turn, said);
         outbox_note(turn->out,
@@ -248,7 +260,7 @@ static void hear(void *state, const struct member_turn *turn)
     if (turn->heard & HEARD_REFUSED) hear_refused(self, turn);
     if (turn->heard & HEARD_ACK &&
         ((const struct wire_ack *)turn->in->body)->kind == FRAME_TASK_END)
-        hear_answer(self, ((const struct wire_ack *)turn->in->body)->round);
+        hear_answer(self, turn, ((const struct wire_ack *)turn->in->body)->round);
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) // It may have lost all that we said
         self->say_ms = self->ask_ms = self->end_ms = self->settle_ms = 0;
     hear_learner(self, turn);

@@ -15,6 +15,9 @@
 // What is said by mail may be lost: TASK_END is said again until it is answered, SETTLED until the group is over,
 // GET_TASK and BUSY once a heartbeat. What comes under an old number is ignored.
 //
+// After three tasks in a row that failed the process ends (75), once the end of the last one is heard: what is wrong with
+// it may be over when it is started again, and until then it gets no task.
+//
 // Pure; one thread.
 
 #include "common/member/pace_part.h"
@@ -30,6 +33,7 @@ struct leases_member {
 
     uint64_t lease, newest;   // In the learner's hands, 0: none; and the newest that it has got
     struct wire_task_end end; // Not answered yet; lease 0: none
+    uint32_t failed;          // Tasks in a row
 
     struct wire_close_group
         closing;                 // The newest attempt that the learner was given; attempt 0: none

@@ -29,13 +29,28 @@ const struct busy *leases_busy(const struct lease_pace *self, const struct wire_
     return busy->instance == place->instance ? busy : NULL;
 }
 
+bool leases_is_unwell(const struct lease_pace *self, uint32_t member, uint64_t instance)
+{
+    // mutant: leases: a process that fails every task is dealt the next one
+    return self->failing[member] == instance && self->failures[member] >= LEASES_FAILURES;
+}
+
+const char *leases_why_unable(const struct lease_pace *self, const struct wire_place *place)
+{
+    const struct busy *busy = leases_busy(self, place);
+    if (leases_is_unwell(self, place->member, place->instance))
+        return "it has failed three tasks in a row, and gets none until it is started again";
+    return busy ? busy->because : "it cannot go on";
+}
+
 bool leases_is_able(const struct lease_pace *self, const struct run *run, uint32_t place)
 {
     const struct wire_group *group = &leases_run_of(run)->group;
     const struct busy *busy = leases_busy(self, &group->group[place]);
     // mutant: leases: a trainer that cannot go on gets tasks
     const bool broken = busy && busy->broken && busy->number == group->number;
-    return leases_is_intact(run, &group->group[place]) && !broken;
+    return leases_is_intact(run, &group->group[place]) && !broken &&
+           !leases_is_unwell(self, group->group[place].member, group->group[place].instance);
 }
 
 uint64_t leases_able(const struct lease_pace *self, const struct run *run)
@@ -84,7 +99,56 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .saved = said->saved };
     leases_take_words(kept->links, said->links);
     leases_take_words(kept->because, said->because[0] ? said->because : "cannot go on");
+    const uint32_t place = leases_group_place(&own(turn)->group, member, said->instance);
+    if (place != NO_MEMBER) self->lags[place] = said->lags;
     saving_hear(self, turn, member);
+}
+
+// What a trainer of the open group said last of its pushes; NULL: nothing, or it is a server, or gone.
+static const struct busy *pusher(const struct lease_pace *self, const struct turn *turn,
+                                 uint32_t place)
+{
+    const struct wire_group *group = &own(turn)->group;
+    const struct wire_place *at = &group->group[place];
+    const struct busy *busy = leases_busy(self, at);
+    const bool trains = place < leases_group_servers(group, leases_config(turn->rules));
+    // mutant: leases: pushes of another group are counted
+    return trains && busy && busy->number == group->number && leases_is_intact(turn->run, at)
+               ? busy
+               : NULL;
+}
+
+static uint32_t list_pushes(const struct lease_pace *self, const struct turn *turn,
+                            struct wire_push_line ret_list[LEASES_GROUP_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < own(turn)->group.group_count; i++) {
+        const struct busy *busy = pusher(self, turn, i);
+        if (!busy) continue;
+        ret_list[count++] = (struct wire_push_line){
+            .member = own(turn)->group.group[i].member,
+            .pushes = busy->pushes,
+            .discarded = busy->discarded,
+            .samples_per_s = busy->tokens_per_s / (float)turn->rules->seq_len,
+            .lags = self->lags[i],
+        };
+    }
+    return count;
+}
+
+static void tell_pushes(struct lease_pace *self, const struct turn *turn)
+{
+    struct wire_push_line list[LEASES_GROUP_MAX];
+    struct wire_pushes pushes = { .number = own(turn)->group.number, .trainers = list };
+    uint64_t all = 0;
+    // mutant: leases: pushes are told with each message
+    if (turn->now_ms < self->pushes_ms) return;
+    pushes.trainers_count = list_pushes(self, turn, list);
+    for (uint32_t i = 0; i < pushes.trainers_count; i++) all += list[i].pushes + list[i].discarded;
+    if (all == self->pushes_told) return;
+    self->pushes_told = all;
+    self->pushes_ms = turn->now_ms + turn->rules->heartbeat_ms;
+    outbox_news(turn->out, FRAME_PUSHES, &pushes);
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)
@@ -141,6 +205,8 @@ static const char *end_epoch(struct lease_pace *self, const struct turn *turn, c
 {
     muster_barrier_begin(self, turn);
     self->missed[0] = 0;
+    self->pushes_ms = 0; // The last ones of this group
+    tell_pushes(self, turn);
     return cause;
 }
 
@@ -159,7 +225,7 @@ static void look_for_missed(struct lease_pace *self, const struct turn *turn)
         if (leases_is_intact(run, at) && !leases_is_able(self, run, i))
             snprintf(self->missed, sizeof self->missed,
                      "%s gets no task until the next epoch: %.120s",
-                     run->roster.members[at->member].name, leases_busy(self, at)->because);
+                     run->roster.members[at->member].name, leases_why_unable(self, at));
     }
     if (!self->missed[0] && joiner != NO_MEMBER && left_s > 0)
         snprintf(self->missed, sizeof self->missed,
@@ -205,6 +271,7 @@ static const char *settle(void *state, const struct turn *turn)
     if (!cause) dealing_deal(self, turn);
     dealing_answer(self, turn, cause);
     look_for_missed(self, turn);
+    tell_pushes(self, turn);
     return NULL;
 }
 
@@ -213,6 +280,8 @@ static void forget_group(struct lease_pace *self)
     memset(self->asked, 0, sizeof self->asked);
     memset(self->ended, 0, sizeof self->ended);
     memset(self->blamed_ms, 0, sizeof self->blamed_ms);
+    memset(self->lags, 0, sizeof self->lags);
+    self->pushes_ms = self->pushes_told = 0;
     self->asked_count = self->attempt = self->looked_ms = self->settle_by_ms = 0;
     self->save_tell_ms = 0;
 }
@@ -349,16 +418,11 @@ static struct commit_facts facts(const void *record)
 }
 
 // What trainers said last of their pushes in this group.
-static void count_pushes(const struct lease_pace *self, const struct run *run,
-                         struct wire_task_counts *counts)
+static void count_pushes(const struct turn *turn, struct wire_task_counts *counts)
 {
-    for (uint32_t i = 0; i < run->roster.count; i++) {
-        const struct wire_member *member = &run->roster.members[i];
-        const struct busy *busy = &self->busy[i];
-        // mutant: leases: pushes of another group are counted
-        if (member->role != ACTOR_TRAINER || member->state != MEMBER_HEALTHY ||
-            busy->instance != member->instance || busy->number != leases_run_of(run)->group.number)
-            continue;
+    for (uint32_t i = 0; i < own(turn)->group.group_count; i++) {
+        const struct busy *busy = pusher(turn->live, turn, i);
+        if (!busy) continue;
         counts->pushes += busy->pushes;
         counts->discarded += busy->discarded;
     }
@@ -374,7 +438,7 @@ static struct wire_task_counts count_tasks(const struct turn *turn)
                                        .pending = counted.pending,
                                        .done = counted.done,
                                        .failed = counted.failed };
-    count_pushes(turn->live, turn->run, &counts);
+    count_pushes(turn, &counts);
     return counts;
 }
 

@@ -20,6 +20,8 @@
 //     Tasks are at-least-once: a lease that is late may have been trained in part, and is dealt again.
 //  4. A trainer that dies, leaves, or says that it cannot go on costs the task in its hands: its lease ends with a
 //     strike. The others go on, as long as one is left, whatever min_clients says: that many are needed to begin.
+//     A process gives a task one strike; and one that has failed three tasks in a row gets none, and is in no group, until
+//     it is started again (leases_is_unwell). A trainer ends itself then, so that it is.
 //  5. A server that dies, or cannot go on, takes its share of the state along: the epoch ends at once, and the run goes
 //     back to the newest state that is kept. Its place is named.
 //  6. The end of an epoch: no more tasks are dealt; those that are out are waited for, at most until they are late;
@@ -40,7 +42,8 @@
 //   leases_member.[hc]   the member's half: gives the learner its group and its tasks, and says what came of them
 //   leases_evidence.c    what the records prove
 //
-// RUN has the tasks of the pass by state (count_tasks), which `shoal status --tasks` prints.
+// RUN has the tasks of the pass by state (count_tasks), which `shoal status --tasks` prints. PUSHES has what each trainer
+// says of its pushes, which `shoal status` prints; it is told once a heartbeat, if there are new ones.
 //
 // Pure; one thread.
 
@@ -49,6 +52,7 @@
 
 enum {
     LEASES_BARRIERS = 20,   // A joiner ends an epoch that lasts at least so many of its barriers
+    LEASES_FAILURES = 3,    // A process that failed so many tasks in a row is not well
     LEASES_BLAME_BEATS = 2, // Whom others call dead has so many heartbeats to show that it is not
 };
 
@@ -79,10 +83,16 @@ struct lease_pace {
     uint64_t asked
         [LEASES_GROUP_MAX]; // It waits for a task: how many had asked before it, from 1 on; 0: it does not
     uint64_t asked_count;
-    bool answered[LEASES_GROUP_MAX];      // It was told so
-    enum lease_answer none;               // Why the newest request got no task
-    uint64_t ended[LEASES_GROUP_MAX];     // Its newest lease whose end was acknowledged
-    uint64_t blamed_ms[LEASES_GROUP_MAX]; // Others call it dead since then; 0: nobody does
+    bool answered[LEASES_GROUP_MAX]; // It was told so
+    enum lease_answer none;          // Why the newest request got no task
+    // By index in the roster: a process, and how many tasks it has failed in a row.
+    uint64_t failing[MEMBERS_MAX];
+    uint8_t failures[MEMBERS_MAX];
+    uint64_t ended[LEASES_GROUP_MAX];        // Its newest lease whose end was acknowledged
+    uint64_t blamed_ms[LEASES_GROUP_MAX];    // Others call it dead since then; 0: nobody does
+    struct wire_lags lags[LEASES_GROUP_MAX]; // Of its pushes, as it said last
+    uint64_t pushes_ms,
+        pushes_told; // PUSHES is told again from then on; the pushes that it had told
     // The newest attempt to close it, once it was told in this life.
     uint64_t attempt, attempt_ms, tell_ms, settle_by_ms;
     struct settling settling[LEASES_GROUP_MAX];
@@ -104,8 +114,15 @@ bool leases_is_intact(const struct run *run, const struct wire_place *place);
 // The newest word of this process; NULL: it has said nothing.
 const struct busy *leases_busy(const struct lease_pace *self, const struct wire_place *place);
 
-// Whether the process in this place is intact, and has not said that it cannot go on in this group.
+// Whether the process in this place is intact, well, and has not said that it cannot go on in this group.
 bool leases_is_able(const struct lease_pace *self, const struct run *run, uint32_t place);
+
+// Whether this process has failed LEASES_FAILURES tasks in a row, by its own words. It gets none until it is started
+// again: alone in a run it would fail task after task, and the pass would go on without them.
+bool leases_is_unwell(const struct lease_pace *self, uint32_t member, uint64_t instance);
+
+// Why a process that is intact is not able.
+const char *leases_why_unable(const struct lease_pace *self, const struct wire_place *place);
 
 // Its places in the open group that are able, as bits.
 uint64_t leases_able(const struct lease_pace *self, const struct run *run);

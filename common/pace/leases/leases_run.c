@@ -227,9 +227,13 @@ static void list(struct leases_run *self)
                                                 .instance = lease->instance,
                                                 .task = lease->task };
     }
-    for (uint32_t i = 0; i < self->leases.struck_count; i++)
-        self->struck[i] = (struct wire_strikes){ .task = self->leases.struck[i].task,
-                                                 .count = self->leases.struck[i].count };
+    for (uint32_t i = 0; i < self->leases.struck_count; i++) {
+        const struct strikes *line = &self->leases.struck[i];
+        self->struck[i] = (struct wire_strikes){ .task = line->task,
+                                                 .count = line->count,
+                                                 .member = line->member,
+                                                 .instance = line->instance };
+    }
 }
 
 static bool apply(struct run *run, uint16_t kind, const void *record)
@@ -342,14 +346,16 @@ static bool leases_fit(const struct run *run, const struct wire_leases_snapshot 
     return fits;
 }
 
-// One line a task, with room for that of each lease that is out.
+// One line a task and process, with room for that of each lease that is out.
 static bool strikes_fit(const struct wire_leases_snapshot *from)
 {
     bool fits = from->leases_count <= LEASES_MAX &&
                 from->struck_count + from->leases_count <= STRIKES_KEPT_MAX;
     for (uint32_t i = 0; i < from->struck_count && fits; i++)
         for (uint32_t j = 0; j < i && fits; j++)
-            fits = from->struck[i].task != from->struck[j].task;
+            fits = from->struck[i].task != from->struck[j].task ||
+                   from->struck[i].member != from->struck[j].member ||
+                   from->struck[i].instance != from->struck[j].instance;
     return fits;
 }
 
@@ -365,7 +371,8 @@ static void load_lists(struct leases *self, const struct wire_leases_snapshot *f
     // mutant: leases: a snapshot forgets the strikes
     self->struck_count = from->struck_count;
     for (uint32_t i = 0; i < from->struck_count; i++)
-        self->struck[i] = (struct strikes){ from->struck[i].task, from->struck[i].count };
+        self->struck[i] = (struct strikes){ from->struck[i].task, from->struck[i].count,
+                                            from->struck[i].member, from->struck[i].instance };
 }
 
 static void load_begin(struct leases_run *self, const struct wire_data_position *begin)

@@ -19,7 +19,7 @@ static bool may_be_chosen(const struct lease_pace *self, const struct turn *turn
     const struct busy *busy = &self->busy[member];
     // mutant: leases: a group names a member whose links are not known
     return at->role == role && at->state == state && busy->instance == at->instance &&
-           busy->links[0] && !busy->leaves;
+           busy->links[0] && !busy->leaves && !leases_is_unwell(self, member, at->instance);
 }
 
 static void add(const struct lease_pace *self, const struct turn *turn, uint32_t member,
