@@ -220,7 +220,8 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     self->has_share = false;
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
-    if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, NULL, why);
+    const struct learner_strategy *strategy = self->strategy;
+    if (rc == 0 && strategy && strategy->loaded) rc = strategy->loaded(self, NULL, why);
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
          : load->pieces  ? load_saved(self, load, why, &wanted)

@@ -132,7 +132,7 @@ static bool hear_end(struct evidence *evidence, uint64_t *seq, const uint8_t *at
 
 static bool hear_record(struct evidence *evidence, uint64_t *seq, const uint8_t *at)
 {
-    switch (at[0] % 7) {
+    switch (at[0] % 8) {
     case 0: return hear_group(evidence, seq, at);
     case 1:
     case 2: return hear_lease(evidence, seq, at);
@@ -140,8 +140,12 @@ static bool hear_record(struct evidence *evidence, uint64_t *seq, const uint8_t 
     case 4: return hear_end(evidence, seq, at);
     case 5: {
         const struct wire_close_group closing = { number(at[1]), number(at[2]), number(at[3]),
-                                                  number(at[4]) };
+                                                  number(at[4]), at[5] & 1 };
         return hear(evidence, seq, FRAME_RECORD_CLOSE, &closing);
+    }
+    case 7: {
+        const struct wire_save_share save = { number(at[1]), number(at[2]) };
+        return hear(evidence, seq, FRAME_RECORD_SAVE, &save);
     }
     default: {
         const struct wire_group_settled settled = { number(at[1]), number(at[2]), number(at[3]) };
