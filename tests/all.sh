@@ -24,7 +24,7 @@
 # What waits: first, one at a time, since they measure how soon something happens,
 #
 # live        floods, and a monitor beside a run: how soon a member is served
-# adversary   a liar of each kind among four trainers: how soon it is ejected (make adversaries for the long form)
+# adversary   liars of most kinds among four trainers: how soon each is ejected (make adversaries for all, longer)
 #
 # then two at a time, the long ones first:
 #
