@@ -133,8 +133,8 @@ static void halves(void *arg)
         add(group, number + 2, world, me, 8, 64, sizes[s], true); // Between them whole sums
         number++;
     }
-    if (world == 3)
-        scatter_and_gather(group, number, 8, 3 << 20); // Large: without a copy, several segments
+    if (world == 3 && kind->link == GROUP_PLAIN) // Large: without a copy, several segments
+        scatter_and_gather(group, number, 8, 3 << 20);
     group_destroy(&group);
 }
 
