@@ -158,12 +158,15 @@ static bool can_go_back(const struct sim *sim)
             checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest));
 }
 
+// What a group begins with is pinned by its members, and is fetched from there if the group is lost at once. One that has
+// not heard that its group is over says nothing of what it holds; the run waits for it as long as for one that is dead.
 static bool keeps(const struct sim *sim, uint8_t id, uint64_t step)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const struct hash *digest = &sim->ghost.digest[step];
     return pins_have(learner, step, digest) ||
-           (learner->holding && learner->step == step && hash_equal(&learner->digest, digest));
+           (learner->holding && !learner->group.number && learner->step == step &&
+            hash_equal(&learner->digest, digest));
 }
 
 // Where the run could go back to, or somebody else who has its state.

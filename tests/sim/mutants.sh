@@ -523,8 +523,9 @@ by_unit 'restore: a snapshot forgets the beginning' restore_test drop
 by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
     '&& holdings_who_may(turn) == NO_MEMBER' ''
 mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step != self->step' 'false'
-mutant 'leases: samples that a group has trained are done at the step that it began with' drop
-mutant 'restore: samples of no step are done at the restore point' \
+by_unit 'leases: samples that a group has trained are done at the step that it began with' \
+    leases_run_test drop
+by_unit 'restore: samples of no step are done at the restore point' leases_run_test \
     instead 'run_point_take(self, &checkpoint->digest, &self->restore_point);'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
 by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop

@@ -538,6 +538,31 @@ static void what_a_group_may_not_do_is_refused(void **state)
     assert_no_sequel(find(FRAME_RECORD_LEASE_END, 6), FRAME_RECORD_LEASE_END, &again);
 }
 
+// What a group has trained meanwhile, of no step yet, is in no checkpoint of the step that it began with.
+static void a_checkpoint_of_the_first_state_has_its_data_position(void **state)
+{
+    const struct interval some = { 0, 4 };
+    const struct wire_lease lease = {
+        .number = 1, .member = 0, .instance = 7, .samples = &some, .samples_count = 1
+    };
+    const struct wire_lease_ended done = { .lease = 1, .fate = FATE_DONE, .samples = 4, .rest = 4 };
+    const uint32_t group = find(FRAME_RECORD_GROUP, 0);
+    struct wire_checkpoint checkpoint = { .digest = { { 1 } }, .name = "step-00000000" };
+    struct run *run = run_after(group);
+    (void)state;
+    run->digest = checkpoint.digest; // The first state is pinned, as a configuration may do
+    run_apply(run, FRAME_RECORD_GROUP, record(group));
+    run_apply(run, FRAME_RECORD_LEASE, &lease);
+    run_apply(run, FRAME_RECORD_LEASE_END, &done);
+    assert_true(run->step == 0 && run->samples_done == 4);
+    run_apply(run, FRAME_RECORD_CHECKPOINT, &checkpoint);
+    const struct wire_record_restore back = run_restore_point(run);
+    assert_true(hash_equal(&back.digest, &checkpoint.digest));
+    assert_int_equal(back.data_position.cursor, 0);
+    assert_int_equal(back.samples_done, 0);
+    free(run);
+}
+
 // Group 3 saves step 2 on its way. As it is to end there, it commits another step: no two states have one number.
 // That one is saved as it is put together, in whatever attempt. The data position of a save is that of its step.
 static void what_is_saved_has_a_number_of_its_own(void **state)
@@ -580,4 +605,5 @@ TESTS_WITH(tell_run, forget_run, TEST(a_snapshot_leads_to_the_same_run), TEST(ta
            TEST(an_end_that_does_not_follow_is_refused),
            TEST(a_closing_that_does_not_follow_is_refused),
            TEST(what_a_group_may_not_do_is_refused),
+           TEST(a_checkpoint_of_the_first_state_has_its_data_position),
            TEST(what_is_saved_has_a_number_of_its_own)) // Last: it adds records
