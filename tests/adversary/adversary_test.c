@@ -383,10 +383,7 @@ int main(void)
         LIAR_TEST("lazy"),        LIAR_TEST("stale"),    LIAR_TEST("copy"),
         LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),      LIAR_TEST("nan-residual"),
     };
-    enum {
-        WRONG = sizeof wrong / sizeof *wrong,
-        APART = 4
-    }; // Which has no divisor in common with WRONG
+    enum { WRONG = sizeof wrong / sizeof *wrong, APART = 4 }; // With no divisor in common
     const char *seed = getenv("LIVE_SEED");
     const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
     const struct CMUnitTest tests[] = {

@@ -41,11 +41,11 @@ struct ghost_strike {
 struct ghost_leases {
     bool open, settled;
     bool went_back; // Since the newest group
-    bool
-        unsettled; // The newest group has committed steps, and is over before all had put its state together
+    // The newest group has committed steps, and is over before all had put its state together
+    bool unsettled;
     uint64_t number, step, dealt_before, rest;
-    uint64_t
-        since; // The newest step to which a run could go back: what is trained since then is dealt again
+    // The newest step to which a run could go back: what is trained since then is dealt again
+    uint64_t since;
     uint64_t save_number, save_step; // The newest save; 0: none
     uint32_t group_count;
     struct wire_place group[NODES_MAX];

@@ -80,8 +80,8 @@ struct settling {
 struct lease_pace {
     struct busy busy[MEMBERS_MAX]; // By index in the roster
     // Of the open group, by place.
-    uint64_t asked
-        [LEASES_GROUP_MAX]; // It waits for a task: how many had asked before it, from 1 on; 0: it does not
+    // It waits for a task: how many had asked before it, from 1 on; 0: it does not
+    uint64_t asked[LEASES_GROUP_MAX];
     uint64_t asked_count;
     bool answered[LEASES_GROUP_MAX]; // It was told so
     enum lease_answer none;          // Why the newest request got no task
@@ -91,8 +91,7 @@ struct lease_pace {
     uint64_t ended[LEASES_GROUP_MAX];        // Its newest lease whose end was acknowledged
     uint64_t blamed_ms[LEASES_GROUP_MAX];    // Others call it dead since then; 0: nobody does
     struct wire_lags lags[LEASES_GROUP_MAX]; // Of its pushes, as it said last
-    uint64_t pushes_ms,
-        pushes_told; // PUSHES is told again from then on; the pushes that it had told
+    uint64_t pushes_ms, pushes_told;         // PUSHES is told again from then on; what it told
     // The newest attempt to close it, once it was told in this life.
     uint64_t attempt, attempt_ms, tell_ms, settle_by_ms;
     struct settling settling[LEASES_GROUP_MAX];
