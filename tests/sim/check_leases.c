@@ -164,7 +164,8 @@ static bool keeps(const struct sim *sim, uint8_t id, uint64_t step)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const struct hash *digest = &sim->ghost.digest[step];
-    return pins_have(learner, step, digest) ||
+    const bool is_first = !own_of(sim)->went_back && step == own_of(sim)->step;
+    return (is_first && pins_have(learner, step, digest)) ||
            (learner->holding && !learner->group.number && learner->step == step &&
             hash_equal(&learner->digest, digest));
 }
