@@ -23,7 +23,7 @@ void learner_lease_begin_server(struct learner *self)
     async_server_init(work->server, staleness);
     // mutant: saves: a server forgets which pushes its share has
     if (work->loaded) *work->server = work->loaded[work->said.place - count];
-    work->server->staleness = staleness; // It may have been set anew
+    work->server->staleness = staleness; // What was loaded is of another group
     async_server_begin(work->server, work->said.number, trainers, count);
 }
 

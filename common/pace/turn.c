@@ -17,6 +17,17 @@ void turn_put(const struct turn *turn, uint16_t kind, const void *record)
     run_apply(run, kind, record);
 }
 
+void turn_put_saved(const struct turn *turn, const struct hash *digest)
+{
+    const struct wire_record_restore *at = &turn->run->save_point.at;
+    struct wire_checkpoint record = {
+        .epoch = at->epoch, .step = at->step, .digest = *digest, .pieces = true
+    };
+    snprintf(record.name, sizeof record.name, "step-%08" PRIu64, record.step);
+    turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);
+    outbox_note(turn->out, "checkpoint.saved step=%" PRIu64 " in pieces", record.step);
+}
+
 void turn_enter(const struct turn *turn, const struct wire_record_phase *record, const char *cause)
 {
     const struct run *run = turn->run;

@@ -41,9 +41,12 @@ cat "$top"/common/*/*.h >text
     "$bin/shoal" validate-config --state run/state.toml --data-config run/data.toml >log 2>&1
 result "a run that is not in step is what validate-config wants"
 
-"$bin/shoal" up run --port $port --threads 1 --standby 1 >log 2>&1 &
+mkfifo said
+"$bin/shoal" up run --port $port --threads 1 --standby 1 >said 2>&1 &
 up=$!
-until [ -s run/run/ticket ] || ! kill -0 $up; do sleep 0.05; done
+exec 4<said # Its ticket is there when it says how to watch
+while IFS= read -r -u 4 line && echo "$line" && [[ $line != Watch\ with* ]]; do :; done >log
+cat <&4 >>log &
 exec 3< <(exec "$bin/zmq-monitor" --topic RUN --json --ticket run/run/ticket 2>>log)
 monitor=$!
 wait_for step 120 && kill -9 "$(pgrep -P $up -f shoal-trainer | head -n 1)" && wait_for step 180 &&

@@ -127,19 +127,6 @@ static bool learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     return leases_learn(self, id, kind, job);
 }
 
-static uint64_t takes_ms(struct sim *self, uint8_t id)
-{
-    (void)self, (void)id;
-    return 1;
-}
-
-static void built(struct sim *self, uint8_t id)
-{
-    if (role_takes_steps(self->nodes[id].role))
-        learner_says(self, id, FRAME_LINKS,
-                     &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" });
-}
-
 static uint64_t rounds(const struct sim *sim) { return own_of(sim)->ended; }
 
 // ---- who holds what -----------------------------------------------------------------------------
@@ -695,8 +682,8 @@ static void rebooted(struct sim *sim, uint8_t id)
 const struct sim_pace sim_pace_leases = { .one_in = 5,
                                           .draw = draw,
                                           .learn = learn,
-                                          .takes_ms = takes_ms,
-                                          .built = built,
+                                          .takes_ms = words_take_ms,
+                                          .built = words_built,
                                           .may_enter = may_enter,
                                           .entered = entered,
                                           .rounds = rounds,

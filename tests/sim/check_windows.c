@@ -134,19 +134,6 @@ static bool learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     return windows_learn(self, id, kind, job);
 }
 
-static uint64_t takes_ms(struct sim *self, uint8_t id)
-{
-    (void)self, (void)id;
-    return 1;
-}
-
-static void built(struct sim *self, uint8_t id)
-{
-    if (role_takes_steps(self->nodes[id].role))
-        learner_says(self, id, FRAME_LINKS,
-                     &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" });
-}
-
 // ---- who holds what -----------------------------------------------------------------------------
 
 static bool is_process(const struct sim *sim, const struct wire_place *place)
@@ -671,8 +658,8 @@ static void said(struct sim *sim, uint8_t id, const struct effect *effect)
 const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .draw = draw,
                                            .learn = learn,
-                                           .takes_ms = takes_ms,
-                                           .built = built,
+                                           .takes_ms = words_take_ms,
+                                           .built = words_built,
                                            .may_enter = may_enter,
                                            .admits = admits,
                                            .may_restore = is_lost,

@@ -401,7 +401,7 @@ by_unit 'leases: a process strikes a task again and again' leases_test 'leases_h
 by_unit 'leases: a process is dealt the task that it has just failed' leases_test '!leases_has_struck(self, &lease)' '!leases_has_struck(self, &lease) || i == 0'
 by_unit 'leases: a process that fails every task is dealt the next one' coordinator_test \
     'self->failures[member] >= LEASES_FAILURES' '!self'
-by_unit 'leases: a trainer that fails every task goes on' leases_member_test 'self->failed >= FAILED_MAX' '!self'
+by_unit 'leases: a trainer that fails every task goes on' leases_member_test 'self->failed >= LEASES_FAILURES' '!self'
 by_unit 'leases: a task is dealt though no room is left for its strike' leases_test drop
 by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
 by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \

@@ -9,6 +9,8 @@
 // A word of a learner, to another one or to itself. And whether the link between two of them is cut now: by the
 // partition, or by itself for some seconds.
 void words_send(struct sim *self, uint8_t to, uint64_t delay_ms, const struct wire_sim_word *word);
+uint64_t words_take_ms(struct sim *self, uint8_t id); // A job only begins something
+void words_built(struct sim *self, uint8_t id);       // LINKS
 bool words_are_cut(const struct sim *self, uint8_t a, uint8_t b);
 
 // The state after a step: a hash of that before it and of the step's samples. `done`: samples before it.

@@ -80,6 +80,19 @@ static void to_self(struct sim *self, uint8_t id, enum what what, uint64_t delay
             .what = what, .window = at->holder.window, .step = at->holder.step, .turn = at->turn });
 }
 
+uint64_t words_take_ms(struct sim *self, uint8_t id)
+{
+    (void)self, (void)id;
+    return 1;
+}
+
+void words_built(struct sim *self, uint8_t id)
+{
+    if (role_takes_steps(self->nodes[id].role))
+        learner_says(self, id, FRAME_LINKS,
+                     &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" });
+}
+
 bool words_are_cut(const struct sim *self, uint8_t a, uint8_t b)
 {
     const uint64_t low = a < b ? a : b, high = a < b ? b : a;

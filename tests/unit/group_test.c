@@ -183,12 +183,13 @@ static void play_parts(void *arg)
         CHECK(owned(group, &sum, me) == interval_length(own));
         CHECK(group_add(group, &sum, &why, &blame) == 0);
         for (uint64_t i = 0; i < floats; i++) {
-            float right = -2;
-            if (i >= own.begin && i < own.end) {
+            float right;
+            const bool ours = i >= own.begin && i < own.end;
+            if (ours) {
                 sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
                 CHECK(memcmp(&vectors.result[i], &right, sizeof right) == 0);
             }
-            vectors.result[i] = right + 1;
+            vectors.result[i] = ours ? right + 1 : -1;
         }
         sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL;
         CHECK(group_add(group, &sum, &why, &blame) == 0);

@@ -104,7 +104,7 @@ static struct wire_task_trained hear_trained(struct member *trainer)
     return *said;
 }
 
-// Of so many batches, from the next sample on. The samples begin anew when all are trained.
+// Of so many batches, from the next sample on. Behind the last sample comes the first one again.
 static struct interval next_samples(struct here *at, uint32_t batches)
 {
     const uint64_t count = (uint64_t)batches * BATCH_HERE, from = at->samples_done % SAMPLES;

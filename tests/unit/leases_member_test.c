@@ -365,7 +365,7 @@ static void hear_ack(uint64_t lease)
     hear(FRAME_ACK, &(struct wire_ack){ .kind = FRAME_TASK_END, .round = lease }, HEARD_ACK);
 }
 
-// It ends when the end of the third one has been heard. One that is trained in between begins the count anew.
+// It ends when the end of the third one has been heard. One that is trained in between sets the count to zero.
 static void one_that_fails_three_tasks_in_a_row_ends(void **unused)
 {
     static const bool done[] = { false, false, true, false, false, false };

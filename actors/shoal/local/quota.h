@@ -22,7 +22,7 @@ struct quota {
     bool stopped;
 };
 
-// `pid` 0: the child does not run. Another process than before begins anew. Returns when to call again, in
+// `pid` 0: the child does not run. A new process starts with nothing used. Returns when to call again, in
 // milliseconds of the clock (common/base/clock.h).
 uint64_t quota_tick(struct quota *self, pid_t pid, uint64_t now_us);
 

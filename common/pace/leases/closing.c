@@ -293,15 +293,13 @@ const char *closing_lacks(struct lease_pace *self, const struct turn *turn)
     return self->lacks;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
-
 uint64_t closing_due_ms(const struct lease_pace *self, const struct turn *turn)
 {
     const uint64_t time_ms = LEASES_BLAME_BEATS * (uint64_t)turn->rules->heartbeat_ms;
     uint64_t due_ms = 0;
     for (uint32_t i = 0; i < group_of(turn)->group_count; i++)
-        if (self->blamed_ms[i]) due_ms = earlier(self->blamed_ms[i] + time_ms, due_ms);
+        if (self->blamed_ms[i]) due_ms = leases_earlier(self->blamed_ms[i] + time_ms, due_ms);
     if (!own(turn)->is_open || own(turn)->closing.attempt == 0) return due_ms;
-    due_ms = earlier(self->tell_ms, due_ms);
-    return earlier(self->settle_by_ms, due_ms);
+    due_ms = leases_earlier(self->tell_ms, due_ms);
+    return leases_earlier(self->settle_by_ms, due_ms);
 }

@@ -10,7 +10,10 @@
 #include "common/run/leases.h"
 #include "common/run/rules.h"
 
-enum { LEASES_GROUP_MAX = 64 }; // Places of a group
+enum {
+    LEASES_GROUP_MAX = 64, // Places of a group
+    LEASES_FAILURES = 3,   // A process that failed so many tasks in a row is not well
+};
 
 static inline uint64_t leases_bit(uint32_t place) { return (uint64_t)1 << place; }
 

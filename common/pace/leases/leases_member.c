@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { FAILED_MAX = 3 }; // As the coordinator counts (LEASES_FAILURES)
-
 static uint32_t place_of(const struct leases_member *self, const struct member *member)
 {
     return leases_group_place(&self->group, member->index, member->instance);
@@ -92,7 +90,7 @@ static void hear_answer(struct leases_member *self, const struct member_turn *tu
     if (lease != self->end.lease || !lease) return;
     self->end.lease = 0;
     // mutant: leases: a trainer that fails every task goes on
-    if (self->failed >= FAILED_MAX)
+    if (self->failed >= LEASES_FAILURES)
         outbox_quit(turn->out, EX_TEMPFAIL,
                     "%u tasks in a row have failed, the last one because: %s; restarting",
                     self->failed, self->end.because);

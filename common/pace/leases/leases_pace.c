@@ -39,7 +39,7 @@ const char *leases_why_unable(const struct lease_pace *self, const struct wire_p
 {
     const struct busy *busy = leases_busy(self, place);
     if (leases_is_unwell(self, place->member, place->instance))
-        return "it has failed three tasks in a row, and gets none until it is started again";
+        return "it has failed three tasks in a row";
     return busy ? busy->because : "it cannot go on";
 }
 
@@ -222,10 +222,11 @@ static void look_for_missed(struct lease_pace *self, const struct turn *turn)
     self->missed[0] = 0;
     for (uint32_t i = 0; i < own(turn)->group.group_count; i++) {
         const struct wire_place *at = &own(turn)->group.group[i];
-        if (leases_is_intact(run, at) && !leases_is_able(self, run, i))
-            snprintf(self->missed, sizeof self->missed,
-                     "%s gets no task until the next epoch: %.120s",
-                     run->roster.members[at->member].name, leases_why_unable(self, at));
+        if (!leases_is_intact(run, at) || leases_is_able(self, run, i)) continue;
+        const bool is_unwell = leases_is_unwell(self, at->member, at->instance);
+        snprintf(self->missed, sizeof self->missed, "%s gets no task until %s: %.120s",
+                 run->roster.members[at->member].name,
+                 is_unwell ? "it is started again" : "the next epoch", leases_why_unable(self, at));
     }
     if (!self->missed[0] && joiner != NO_MEMBER && left_s > 0)
         snprintf(self->missed, sizeof self->missed,
@@ -345,15 +346,13 @@ static void resume(void *state, const struct turn *turn)
     leases_rearm(&leases_run_times(turn->run)->leases, &rules, turn->now_ms);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
-
 static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct lease_pace *self = state;
     const uint64_t late_ms = leases_due_ms(&own(turn)->leases);
     if (!own(turn)->is_open) return 0;
-    const uint64_t due_ms = earlier(closing_due_ms(self, turn), saving_due_ms(self, turn));
-    return earlier(late_ms != UINT64_MAX ? late_ms : 0, due_ms);
+    const uint64_t due_ms = leases_earlier(closing_due_ms(self, turn), saving_due_ms(self, turn));
+    return leases_earlier(late_ms != UINT64_MAX ? late_ms : 0, due_ms);
 }
 
 // ---- what is said of it -------------------------------------------------------------------------

@@ -52,7 +52,6 @@
 
 enum {
     LEASES_BARRIERS = 20,   // A joiner ends an epoch that lasts at least so many of its barriers
-    LEASES_FAILURES = 3,    // A process that failed so many tasks in a row is not well
     LEASES_BLAME_BEATS = 2, // Whom others call dead has so many heartbeats to show that it is not
 };
 
@@ -110,6 +109,9 @@ void leases_take_words(char *kept, const char *said);
 // Whether this process is in the run, and its lease of membership has not run out.
 bool leases_is_intact(const struct run *run, const struct wire_place *place);
 
+// The earlier of two times; 0 is never.
+static inline uint64_t leases_earlier(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
+
 // The newest word of this process; NULL: it has said nothing.
 const struct busy *leases_busy(const struct lease_pace *self, const struct wire_place *place);
 
@@ -120,7 +122,7 @@ bool leases_is_able(const struct lease_pace *self, const struct run *run, uint32
 // again: alone in a run it would fail task after task, and the pass would go on without them.
 bool leases_is_unwell(const struct lease_pace *self, uint32_t member, uint64_t instance);
 
-// Why a process that is intact is not able.
+// Why a process that is intact is not able, as words behind its name.
 const char *leases_why_unable(const struct lease_pace *self, const struct wire_place *place);
 
 // Its places in the open group that are able, as bits.

@@ -120,11 +120,5 @@ void saving_hear(const struct lease_pace *self, const struct turn *turn, uint32_
         run->save_point.at.step != saved->step || run->checkpoint.step >= saved->step ||
         !is_right(turn, saved))
         return;
-    struct wire_checkpoint record = { .epoch = run->save_point.at.epoch,
-                                      .step = saved->step,
-                                      .digest = saved->digest,
-                                      .pieces = true };
-    snprintf(record.name, sizeof record.name, "step-%08" PRIu64, record.step);
-    turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);
-    outbox_note(turn->out, "checkpoint.saved step=%" PRIu64 " in pieces", record.step);
+    turn_put_saved(turn, &saved->digest);
 }

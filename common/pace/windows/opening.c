@@ -71,8 +71,8 @@ static uint32_t group_with(const struct windows *self, const struct turn *turn, 
     return count;
 }
 
-// Where the shares lie apart no epoch ends, so whoever was left out until then would stay out for good. Those
-// trainers are let in again if there are too few without them.
+// While each server holds its share alone, no epoch ends. A trainer that is left out until the next epoch would never
+// come back then. So it is let in again, if there are too few trainers without it.
 static uint32_t group_next(const struct windows *self, const struct turn *turn,
                            struct wire_place group[WINDOW_MEMBERS_MAX])
 {

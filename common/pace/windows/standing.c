@@ -281,13 +281,7 @@ void standing_register(const struct windows *self, const struct turn *turn)
         if (said->instance != run->roster.members[i].instance || !is_wanted(said, run)) continue;
         // mutant: saves: somebody who took no part says what was saved
         if (!windows_run_saves(run, i, said->instance)) continue;
-        struct wire_checkpoint record = { .epoch = run->save_point.at.epoch,
-                                          .step = said->saved_step,
-                                          .digest = said->saved,
-                                          .pieces = true };
-        snprintf(record.name, sizeof record.name, "step-%08" PRIu64, record.step);
-        turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);
-        outbox_note(turn->out, "checkpoint.saved step=%" PRIu64 " in pieces", record.step);
+        turn_put_saved(turn, &said->saved);
         return;
     }
 }
