@@ -32,6 +32,7 @@ int genesis_rules(const struct run_config *config, const struct identity *identi
     rules.audit_secret = audit_secret(config, identity);
     struct wire_config *frame = &rules.frame;
     snprintf(frame->genesis, sizeof frame->genesis, "%s", model.folder);
+    snprintf(frame->first_state, sizeof frame->first_state, "%s", model.first_state);
     frame->model = (struct wire_bytes){ (const uint8_t *)model.config, model.config_bytes };
     frame->data = model.data;
     const struct strategy *strategy = strategy_of(config);

@@ -3,6 +3,7 @@
 #include "actors/shoal/shoal.h"
 #include "common/kernel/pool.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@ int shoal_print_json(json_t *object, struct why *why)
         return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
     return 0;
 }
+
+json_t *shoal_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 const char *shoal_shown(const char *text)
 {

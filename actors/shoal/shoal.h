@@ -44,6 +44,9 @@ int shoal_validate_config(int argc, char **argv);
 // FAULT_IO.
 int shoal_print_json(json_t *object, struct why *why);
 
+// JSON has no number for one that is not finite: null.
+json_t *shoal_number(double value);
+
 // A path or a name for JSON and pictures, which are UTF-8: `text`, or words that say that it is not.
 const char *shoal_shown(const char *text);
 

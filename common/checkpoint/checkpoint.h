@@ -30,6 +30,7 @@
 #include "common/vector/layout.h"
 #include "common/vector/state_cut.h"
 #include "common/vector/tags.h"
+#include <limits.h>
 
 enum {
     CHECKPOINT_STEP_MAX = 99999999,
@@ -119,8 +120,13 @@ int checkpoint_list(const char *root, const char *run, struct why *why,
 
 typedef struct checkpoint checkpoint_t;
 
+// Takes the path of a checkpoint or of a save in pieces apart: "<root>/step-00000120", with or without a slash behind
+// it. FAULT_USAGE: it does not end so.
+int checkpoint_split(const char *folder, struct why *why, char ret_root[PATH_MAX],
+                     uint64_t *ret_step);
+
 // Opens and verifies. FAULT_NOT_FOUND: there is none. FAULT_CORRUPT, FAULT_DIGEST: it is damaged,
-// and `why` says where. FAULT_FOREIGN: it is of another run. FAULT_UNSUPPORTED: of another version.
+// and `why` says where. FAULT_FOREIGN: it is of another run; `run` NULL: of any. FAULT_UNSUPPORTED: of another version.
 // The newest is the one of the highest step.
 int checkpoint_open(const char *root, uint64_t step, const char *run, struct why *why,
                     checkpoint_t **ret_checkpoint);

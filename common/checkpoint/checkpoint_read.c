@@ -95,7 +95,7 @@ static int read_manifest(struct checkpoint *self, uint64_t step, const char *run
     free(text);
     if (rc < 0) return rc;
     const struct checkpoint_info *info = &self->manifest.info;
-    if (strcmp(info->run, run) != 0)
+    if (run && strcmp(info->run, run) != 0)
         return why_set(why, FAULT_FOREIGN, "of run '%s', wanted is '%s'; refused", info->run, run);
     if (info->step != step)
         return why_set(why, FAULT_CORRUPT, "%s says step %" PRIu64 ": it was renamed; refused",
@@ -138,6 +138,21 @@ static int open_step(int root, const char *place, uint64_t step, const char *run
 }
 
 // ---- Opening ----
+
+int checkpoint_split(const char *folder, struct why *why, char ret_root[PATH_MAX],
+                     uint64_t *ret_step)
+{
+    size_t count = strlen(folder);
+    while (count > 1 && folder[count - 1] == '/') count--;
+    size_t name = count;
+    while (name > 0 && folder[name - 1] != '/') name--;
+    if (count >= PATH_MAX || name + 13 != count || strncmp(folder + name, "step-", 5) != 0 ||
+        strspn(folder + name + 5, "0123456789") < 8)
+        return why_set(why, FAULT_USAGE, "%s: not a folder step-NNNNNNNN", folder);
+    snprintf(ret_root, PATH_MAX, "%.*s", name > 1 ? (int)name - 1 : 1, name ? folder : ".");
+    *ret_step = strtoull(folder + name + 5, NULL, 10);
+    return 0;
+}
 
 int checkpoint_open(const char *root, uint64_t step, const char *run, struct why *why,
                     checkpoint_t **ret_checkpoint)

@@ -1,7 +1,8 @@
 // LOAD: how a replica gets the state of a step. The state is the
 // parameters and the items of the optimizer that members hold alike (common/vector/state_cut.h): from
-// the stage and from a checkpoint come all of them; the run's first model has parameters alone, and the
-// rest is zero. With DisTrO the parameters are all there is.
+// the stage and from a checkpoint come all of them; so do they if the run begins with the state of an earlier one
+// (first_state.h). Else the run's first model has parameters alone, and the rest is zero. With DisTrO the parameters
+// are all there is.
 //
 // Until all of a LOAD has worked, the replica holds no step. What was loaded must have the digest that
 // its source names: the stage was checked by the fetcher, a checkpoint by its manifest and here, a save
@@ -13,6 +14,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/shared_dir.h"
+#include "common/learner/first_state.h"
 #include "common/learner/learner_away.h"
 #include "common/learner/state.h"
 #include "common/learner/state_pieces.h"
@@ -37,14 +39,19 @@ int learner_take_digest(struct learner *self, struct why *why)
 
 // ---- LOAD ---------------------------------------------------------------------------------------
 
+static int take_checkpoint(struct learner *self, const checkpoint_t *checkpoint, struct why *why)
+{
+    const int rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    return rc < 0 ? rc : state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
+}
+
 static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
                            struct wire_loaded *ret, struct hash *ret_digest)
 {
     checkpoint_t *checkpoint;
     int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
     if (rc < 0) return rc;
-    rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
-    if (rc == 0) rc = state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
+    rc = take_checkpoint(self, checkpoint, why);
     *ret_digest = checkpoint_info(checkpoint)->digest;
     const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
     ret->born_unix_ms = checkpoint_info(checkpoint)->born_unix_ms;
@@ -92,7 +99,23 @@ static int read_items(struct learner *self, pieces_t **pieces_p, struct why *why
     return learner_away_take(self, &source, why);
 }
 
-// All of it, from the pieces of the members that saved it.
+// All of it, from the pieces of the members that saved it below `root`. Takes *pieces_p as read_items.
+static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *root, struct why *why)
+{
+    const uint32_t workers = pieces_meta(*pieces_p)->workers;
+    const uint64_t step = pieces_about(*pieces_p)->step;
+    const struct interval all = { 0, self->floats };
+    int rc = state_read_params(*pieces_p, &self->layout, all, self->params, why);
+    if (rc == 0) rc = read_items(self, pieces_p, why);
+    if (rc == 0)
+        log_line(LOG_INFO,
+                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
+                 " folder=%s/step-%08" PRIu64,
+                 step, workers, state_bytes(&self->cut), root, step);
+    return rc;
+}
+
+// The save of a step of this run.
 static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
                       struct hash *ret_digest)
 {
@@ -102,19 +125,34 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
     if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
     if (rc < 0) return rc;
     rc = state_pieces_digest(pieces, &self->layout, why, ret_digest);
-    if (rc == 0)
-        rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
-                               self->params, why);
-    const uint32_t workers = pieces_meta(pieces)->workers;
     if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, pieces, why);
-    if (rc == 0) rc = read_items(self, &pieces, why);
-    if (rc == 0)
-        log_line(LOG_INFO,
-                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
-                 " folder=%s/step-%08" PRIu64,
-                 load->step, workers, state_bytes(&self->cut), root, load->step);
+    if (rc == 0) rc = take_pieces(self, &pieces, root, why);
     pieces_close(&pieces);
     return rc;
+}
+
+// What an earlier run has left: that it was sound was checked as it was read, and its digest is nobody's promise here.
+static int load_first_state(struct learner *self, struct why *why)
+{
+    char root[PATH_MAX];
+    uint64_t step;
+    struct first_state state = { 0 };
+    const char *folder = self->config.first_state;
+    int rc = checkpoint_split(folder, why, root, &step);
+    if (rc == 0) rc = first_state_open(folder, why, &state);
+    if (rc < 0) return rc;
+    if (state.pieces) rc = take_pieces(self, &state.pieces, root, why);
+    else rc = take_checkpoint(self, state.checkpoint, why);
+    first_state_close(&state);
+    return rc;
+}
+
+// The run's first state.
+static int load_genesis(struct learner *self, const struct wire_load *load, struct why *why)
+{
+    // mutant: a run that goes on from another one's state begins with its parameters alone
+    if (self->config.first_state[0]) return load_first_state(self, why);
+    return hf_folder_load(load->path, &self->layout, self->params, why);
 }
 
 static bool is_whole(const struct learner *self, const char *root,
@@ -195,12 +233,14 @@ static int check_digest(const struct learner *self, const struct wire_load *load
                         const struct hash *wanted, struct why *why)
 {
     char ours[HASH_HEX], theirs[HASH_HEX];
+    const char *first_state = self->config.first_state;
+    const char *from = load->genesis && first_state[0] ? first_state : load->path;
     const struct hash has = load->genesis
                                 ? merkle_root(self->leaves, state_item_leaves(self->cut.bytes[0]))
                                 : self->digest;
     if (hash_is_none(wanted) || hash_equal(&has, wanted)) return 0;
     return why_set(why, FAULT_DIGEST, "%s has digest %.16s, %s %.16s",
-                   load->path[0] ? load->path : "what was fetched", hash_to_hex(&has, ours),
+                   from[0] ? from : "what was fetched", hash_to_hex(&has, ours),
                    load->genesis   ? "the run pins"
                    : load->path[0] ? "its manifest says"
                                    : "asked for was",
@@ -225,7 +265,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
          : load->pieces  ? load_saved(self, load, why, &wanted)
-         : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+         : load->genesis ? load_genesis(self, load, why)
                          : load_checkpoint(self, load, why, ret, &wanted);
     if (rc == 0) rc = compute_push(self->compute, why);
     if (rc == 0) rc = learner_take_digest(self, why);

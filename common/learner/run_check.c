@@ -6,6 +6,7 @@
 #include "common/bulk/blob_store.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/data/source.h"
+#include "common/learner/first_state.h"
 #include "common/model/model_config.h"
 #include "common/optimizer/payload.h"
 
@@ -82,6 +83,41 @@ static int check_folder(const struct run_config *config, struct run_model *model
     return 0;
 }
 
+// A pin of the parameters holds for those of the state. Of a checkpoint the trainers find out as they read it.
+static int check_params(const struct run_config *config, const char *folder, struct why *why)
+{
+    const struct hash *pin = &config->model_digest;
+    struct hash found;
+    char hex[HASH_HEX], pinned[HASH_HEX];
+    if (hash_is_none(pin)) return 0;
+    const int rc = first_state_params(folder, why, &found);
+    if (rc < 0 || hash_is_none(&found) || hash_equal(&found, pin)) return rc;
+    return why_set(why, FAULT_DIGEST,
+                   "model.digest pins %.16s, and the parameters in %s have %s: write that digest, "
+                   "or none",
+                   hash_to_hex(pin, pinned), folder, hash_to_hex(&found, hex));
+}
+
+int run_first_state(const struct run_config *config, struct why *why,
+                    char ret_folder[RUN_FOLDER_MAX])
+{
+    ret_folder[0] = 0;
+    if (!config->progress_state[0]) return 0;
+    if (config->optimizer == CONFIG_OPTIMIZER_DISTRO)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "with Distro a run begins with parameters alone: name their folder by "
+                       "repo_id (shoal checkpoint export makes one)");
+    int rc = config_resolve(&config->origin, config->progress_state, ret_folder, RUN_FOLDER_MAX);
+    if (rc < 0) return why_set(why, rc, "its path is longer than %d bytes", RUN_FOLDER_MAX - 1);
+    rc = first_state_look(ret_folder, config->progress_step - 1, why);
+    return rc < 0 ? rc : check_params(config, ret_folder, why);
+}
+
+static int check_state(const struct run_config *config, struct run_model *model, struct why *why)
+{
+    return run_first_state(config, why, model->first_state);
+}
+
 bool run_has_weights(const char *folder)
 {
     static const char *const files[] = { HF_FOLDER_WEIGHTS, HF_FOLDER_INDEX };
@@ -149,6 +185,7 @@ static const struct check {
 } checks[] = {
     { "model.LLM.optimizer", check_optimizer, false },
     { "model.LLM.checkpoint.Hub.repo_id", check_folder, false },
+    { "progress.state", check_state, false },
     { "model.LLM.max_seq_len", check_length, true },
     { "model.LLM.optimizer.Distro.compression_topk", check_results, true },
     { "strategy.server.servers", check_servers, true },

@@ -5,6 +5,7 @@
 //
 //     model.LLM.optimizer       is the one of strategy.kind         FAULT_UNSUPPORTED for another
 //     model.LLM.checkpoint      a folder with a config.json of a model that is computed here
+//     progress.state            a save or a checkpoint of the step before progress.step
 //     model.LLM.max_seq_len     at most what the model allows       FAULT_RANGE
 //     compression_topk          results are not too large           FAULT_LIMIT
 //     strategy.server.servers   at most the leaves of the model     FAULT_RANGE
@@ -16,14 +17,22 @@
 #include "common/model/model_layout.h"
 #include "common/wire/wire.h"
 
+enum { RUN_FOLDER_MAX = 256 }; // As frames carry them
+
 struct run_model {
-    char folder[256];         // With state.toml's own folder in front
-    char *config;             // The text of its config.json, to be freed; NULL: not read
-    uint32_t config_bytes;    // Of that text
-    struct model_shape shape; // What it says
-    uint32_t result_bytes;    // All results of the run have this size; 0: not known
+    char folder[RUN_FOLDER_MAX];      // With state.toml's own folder in front
+    char first_state[RUN_FOLDER_MAX]; // So, too; "": none
+    char *config;                     // The text of its config.json, to be freed; NULL: not read
+    uint32_t config_bytes;            // Of that text
+    struct model_shape shape;         // What it says
+    uint32_t result_bytes;            // All results of the run have this size; 0: not known
     struct wire_data_source data;
 };
+
+// The folder of progress.state, with state.toml's own in front; "" if it is not set. Faults of first_state_look and
+// first_state_params; FAULT_DIGEST: model.digest pins other parameters; FAULT_UNSUPPORTED with Distro.
+int run_first_state(const struct run_config *config, struct why *why,
+                    char ret_folder[RUN_FOLDER_MAX]);
 
 bool run_has_weights(const char *folder); // Beside its config.json
 

@@ -151,6 +151,17 @@ saves_in "$PWD/saves" 0 'bad-state.toml: OK: run "demo"'
 says 0 "" rmdir saves # It leaves nothing there
 sed "s#^\[checkpoint\]#&\nshared_dir = \"$PWD\"\nsteps = 40#" state.toml >bad-state.toml
 says 0 'warning: checkpoint.shared_dir: not used in a run of strategy.kind = "distro"' shoal validate-config --state bad-state.toml
+# The state of an earlier run: a folder by that name, of the step before the first, and not for Distro.
+begins_with()                           # file, sed expression, text
+{
+    sed "s/^\[progress\]/&\nstate = \"old\/step-00000009\"/; $2" "$1" >bad-state.toml
+    says 78 "$3" shoal validate-config --state bad-state.toml
+}
+line=$(grep -n '^\[progress\]' allreduce.toml | cut -d: -f1)
+begins_with allreduce.toml "" "bad-state.toml:$((line + 1)):1: error: progress.state: old/step-00000009 is of step 9, and progress.step - 1 is 0"
+begins_with allreduce.toml 's/^step = .*/step = 10/' "progress.state: old/step-00000009/shoal.json: No such file or directory; a save or a"
+begins_with allreduce.toml 's#old/step-00000009#old#' "progress.state: old: not a folder step-NNNNNNNN"
+begins_with state.toml "" "progress.state: with Distro a run begins with parameters alone: name their folder by repo_id"
 # Tokens of another model, and those of another shuffle than the pinned one.
 mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide --token-bytes 2 >/dev/null
 refuses "wide/text.bin: token " "" 's#^dir = .*#dir = "wide"#'

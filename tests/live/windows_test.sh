@@ -135,6 +135,36 @@ damage_newest_save()
     echo "damaged: $piece"
 }
 
+# Three with shares save step 120 of 240. From that save, two with all of the state each, and one alone, end in the bits
+# of the training that never stopped. So does a run that begins with the checkpoint of the first.
+goes_on_as_another()
+{
+    local next folder step=120 flags="--dim 32 --layers 2 --batch 8 --seq-len 32 --steps 240 --heldout-every 0 --data text.txt"
+    rm -rf old next* whole
+    "$bin/shoal" init old --strategy sharded --trainers 3 $flags || return 1
+    sed -i "/^\[config\]/,/^\[/ s/^total_steps = .*/total_steps = $step/
+        /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 40/" old/state.toml
+    timeout 120 "$bin/shoal" up old --port $port >up.log 2>&1 || { cat up.log; return 1; }
+    "$bin/shoal" init next --strategy allreduce --trainers 2 $flags || return 1
+    cp old/data.toml next/ # Each folder has an order of its own
+    sed -i "s/^dataset_digest = .*/$(grep '^dataset_digest = ' old/state.toml)/" next/state.toml
+    (cd next && "$bin/shoal" train state.toml --data-config data.toml --optimizer adamw --checkpoint-dir ../whole) >train.log 2>&1 ||
+        { cat train.log; return 1; }
+    sed -i "s/^step = .*/step = $((step + 1))/; s/^epoch_start_data_index = .*/epoch_start_data_index = $((step * 8))/; /^digest = /d" next/state.toml
+    cp -r next next-2
+    set -- "$work"/old/saves/*/step-00000120 "$work"/old/run/checkpoints/step-00000120
+    for next in next next-2; do
+        folder=$1; shift
+        sed -i "s|^\[progress\]|&\nstate = \"$folder\"|" $next/state.toml
+        timeout 120 "$bin/shoal" up $next --port $port >up.log 2>&1 || { cat up.log; return 1; }
+        grep "^state digest" up.log && grep -q "^$(grep "^state digest" up.log)" train.log || { cat up.log; return 1; }
+    done
+    grep -h "state.recut" next/run/logs/trainer-1.log || return 1
+    (cd next && "$bin/shoal" train state.toml --data-config data.toml --optimizer adamw --no-checkpoint) >again.log 2>&1 ||
+        { cat again.log; return 1; }
+    grep -q "^$(grep "^state digest" train.log)" again.log || { cat again.log; return 1; }
+}
+
 # The epoch has all steps, so no checkpointer writes anything before the last one. All are killed twice. The second time
 # the newest save is damaged as well: the run goes on from the one before.
 kill_all_and_go_on()
@@ -164,6 +194,14 @@ if kill_all_and_go_on >said 2>&1; then
 else
     echo "not ok $number - killed with -9, all of it, it goes on from its newest save, or from the one before"; sed 's/^/# /' said; failed=1
     tail -n 5 all/run/logs/*.log | sed 's/^/# /'
+fi
+port=$((port + 4)) number=$((number + 1))
+if goes_on_as_another >said 2>&1; then
+    echo "ok $number - another run, with other members and strategy, begins with the state of a save, or of a checkpoint"
+    grep -h "state.recut\|^state digest" said | sed 's/^/# /'
+else
+    echo "not ok $number - another run, with other members and strategy, begins with the state of a save, or of a checkpoint"
+    sed 's/^/# /' said; failed=1
 fi
 port=$((port + 4))
 

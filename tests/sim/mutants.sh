@@ -506,6 +506,8 @@ by_unit 'leases: a share that is lost is put together' leases_learner_test '(all
 
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
+by_unit 'a run that goes on from another one'"'"'s state begins with its parameters alone' windows_saves_test \
+    'self->config.first_state[0]' '!load && self->config.first_state[0]'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
     'gather_parameters(self, why, ret_blame)' 'why && !ret_blame && gather_parameters(self, why, ret_blame)'

@@ -174,6 +174,9 @@ static inline const void *hear_kind(struct member *self, uint16_t kind)
     return self->body;
 }
 
+// Runs begin with the state in this folder; "": with the model's parameters.
+static char first_state[256];
+
 static inline void tell_build(struct member *self, uint32_t micro_batch)
 {
     char *json = model_shape_to_config_json(&shape);
@@ -190,6 +193,7 @@ static inline void tell_build(struct member *self, uint32_t micro_batch)
     if (leases) config.strategy = (struct wire_part){ FRAME_LEASES_CONFIG, leases };
     snprintf(config.run, sizeof config.run, "r");
     snprintf(config.genesis, sizeof config.genesis, "%.200s/model", folder);
+    memcpy(config.first_state, first_state, sizeof first_state);
     snprintf(config.data.where, sizeof config.data.where, "%.200s/data", folder);
     send_job(self, FRAME_BUILD, &config);
     free(json);

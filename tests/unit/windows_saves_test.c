@@ -269,12 +269,13 @@ static void moments_that_died_are_missed(void **state)
     end_group();
 }
 
-// Four with shares save step SAVED and end. One, three and six go on from it with shares, and two without: each step
-// has the loss and the digest that one member alone had, which never stopped.
+// Four with shares save step SAVED and end. One, three and six go on from it with shares, and two without, and so do two
+// of another run, which begins with that state: each step has the loss and the digest that one member alone had, which
+// never stopped.
 static void a_save_by_four_goes_on_in_any_world(void **state)
 {
-    enum { SAVED = 4, END = 8, WORLDS = 4 };
-    static const uint32_t worlds[WORLDS] = { 1, 3, 6, 2 };
+    enum { SAVED = 4, END = 8, WORLDS = 5, WITHOUT_SHARES = 3, OTHER_RUN = 4 };
+    static const uint32_t worlds[WORLDS] = { 1, 3, 6, 2, 2 };
     struct member *group[MEMBERS_MAX_HERE];
     struct hash digests[END + 1];
     float losses[END + 1];
@@ -298,8 +299,13 @@ static void a_save_by_four_goes_on_in_any_world(void **state)
     expect_saved(SAVED, 4, &digests[SAVED]);
     strategy.save_steps = 0;
     for (int i = 0; i < WORLDS; i++) {
-        if (i + 1 == WORLDS) strategy.parts = PARTS_NONE;
-        for (uint32_t w = 0; w < worlds[i]; w++) begin_with_save(w, SAVED, &digests[SAVED]);
+        if (i == WITHOUT_SHARES) strategy.parts = PARTS_NONE;
+        if (i == OTHER_RUN)
+            snprintf(first_state, sizeof first_state, "%.220s/step-%08d", saves_root, SAVED);
+        for (uint32_t w = 0; w < worlds[i]; w++) {
+            if (i == OTHER_RUN) be_born(&members[w], w, SAVED, NULL);
+            else begin_with_save(w, SAVED, &digests[SAVED]);
+        }
         living(group);
         for (struct course at = saved; at.step < END;) {
             const struct hash digest = take_steps(&at, 1, group, worlds[i]);
@@ -313,6 +319,7 @@ static void a_save_by_four_goes_on_in_any_world(void **state)
         assert_true(hash_equal(&digest, &digests[END]));
         end_group();
     }
+    first_state[0] = 0;
     save_no_more();
 }
 

@@ -121,21 +121,12 @@ static int print_text(const struct saved *self, const pieces_t *pieces)
 
 // ---- the command --------------------------------------------------------------------------------
 
-// <root>/step-00000120, with or without a slash behind it.
 static int split(const char *folder, char root[PATH_MAX], uint64_t *ret_step, struct why *why)
 {
-    size_t count = strlen(folder);
-    while (count > 1 && folder[count - 1] == '/') count--;
-    size_t name = count;
-    while (name > 0 && folder[name - 1] != '/') name--;
-    if (count >= PATH_MAX || name + 13 != count || strncmp(folder + name, "step-", 5) != 0 ||
-        strspn(folder + name + 5, "0123456789") < 8)
-        return why_set(why, FAULT_USAGE,
-                       "%s is no save: give a folder step-NNNNNNNN, beside its meta-*.json",
-                       folder);
-    snprintf(root, PATH_MAX, "%.*s", name > 1 ? (int)name - 1 : 1, name ? folder : ".");
-    *ret_step = strtoull(folder + name + 5, NULL, 10);
-    return 0;
+    const int rc = checkpoint_split(folder, why, root, ret_step);
+    if (rc == 0) return 0;
+    return why_set(why, rc, "%s is no save: give a folder step-NNNNNNNN, beside its meta-*.json",
+                   folder);
 }
 
 int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)

@@ -12,6 +12,7 @@
 #include "actors/shoal/train/train_report.h"
 #include "actors/shoal/train/train_saves.h"
 #include "common/crypto/merkle.h"
+#include "common/learner/first_state.h"
 #include "common/model/recipe.h"
 #include "common/model/genesis.h"
 #include "common/checkpoint/hf_folder.h"
@@ -126,6 +127,24 @@ static int check_pin(const struct hash *pinned, const struct hash *found, const 
                    hash_to_hex(pinned, theirs), found ? hash_to_hex(found, ours) : "no manifest");
 }
 
+// The state that an earlier run has left, for the device. A save by many workers has no item that each had for its own.
+static int load_first_state(struct training *self, struct why *why)
+{
+    const struct layout *layout = &self->model.layout;
+    struct first_state state = { 0 };
+    bool is_fresh = false;
+    int rc = first_state_open(self->settings.first_state, why, &state);
+    if (rc < 0) return rc;
+    if (state.pieces) rc = solo_load_pieces(self->solo, state.pieces, layout, why, &is_fresh);
+    else {
+        rc = checkpoint_load_params(state.checkpoint, layout, solo_params(self->solo), why);
+        if (rc == 0) rc = solo_push(self->solo, why);
+        if (rc == 0) rc = solo_load_state(self->solo, state.checkpoint, why);
+    }
+    first_state_close(&state);
+    return rc;
+}
+
 // The parameters to begin with, for the device.
 static int load_params(struct training *self, struct why *why)
 {
@@ -135,12 +154,14 @@ static int load_params(struct training *self, struct why *why)
         genesis_fill(&settings->shape, settings->init_seed, params);
         return solo_push(self->solo, why);
     }
-    int rc = hf_folder_load(settings->model, &self->model.layout, params, why);
+    const bool goes_on = settings->first_state[0];
+    int rc = goes_on ? load_first_state(self, why)
+                     : hf_folder_load(settings->model, &self->model.layout, params, why);
     if (rc == 0 && !self->flags.model) {
         const struct hash digest = digest_of(params, self->model.floats);
         rc = check_pin(&settings->config.model_digest, &digest, "model.digest", why);
     }
-    return rc < 0 ? rc : solo_push(self->solo, why);
+    return rc < 0 || goes_on ? rc : solo_push(self->solo, why);
 }
 
 static void say_refused(void *arg, const char *reason, const char *next)
@@ -307,8 +328,6 @@ static int step(struct training *self, struct why *why)
     return rc;
 }
 
-static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
-
 static int print_end(struct training *self, struct why *why)
 {
     struct hash digest, state;
@@ -327,8 +346,8 @@ static int print_end(struct training *self, struct why *why)
             json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s, s:s?}", "schema",
                       "shoal.train.1", "step", (json_int_t)self->position.step, "finished",
                       (int)(self->position.step == settings->total_steps), "tokens",
-                      (json_int_t)tokens, "loss", real_or_null(report->loss), "heldout_loss",
-                      real_or_null(report->heldout), "tokens_per_s", pace, "digest", hex,
+                      (json_int_t)tokens, "loss", shoal_number(report->loss), "heldout_loss",
+                      shoal_number(report->heldout), "tokens_per_s", pace, "digest", hex,
                       "state_digest", state_hex, "checkpoint", dir[0] ? dir : NULL),
             why);
     printf("step %" PRIu64 " of %" PRIu64, self->position.step, settings->total_steps);

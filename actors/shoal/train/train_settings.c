@@ -229,6 +229,17 @@ static struct solo_options solo_options_of(const struct run_config *config,
     };
 }
 
+static int find_first_state(struct train_settings *self, const struct train_flags *flags,
+                            struct why *why)
+{
+    if (self->config.progress_state[0] && (flags->model || flags->init_seed))
+        return why_set(why, FAULT_USAGE,
+                       "%s, and progress.state of state.toml: the training begins with one of them",
+                       flags->model ? "--model" : "--init-seed");
+    const int rc = run_first_state(&self->config, why, self->first_state);
+    return rc < 0 ? why_wrap(why, rc, "progress.state") : 0;
+}
+
 static int derive(struct train_settings *self, const struct train_flags *flags, struct why *why)
 {
     const struct run_config *config = &self->config;
@@ -249,7 +260,8 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     self->cold =
         (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
     self->solo = solo_options_of(config, flags);
-    int rc = compute_find(flags->device, why, &self->device);
+    int rc = find_first_state(self, flags, why);
+    if (rc == 0) rc = compute_find(flags->device, why, &self->device);
     return rc < 0 ? rc : check_settings(self, why);
 }
 

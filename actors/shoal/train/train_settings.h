@@ -9,6 +9,7 @@
 #include "actors/shoal/model/model_folder.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
+#include "common/learner/run_check.h"
 #include "common/learner/solo.h"
 #include "common/run/schedule.h"
 #include <limits.h>
@@ -35,7 +36,9 @@ struct train_settings {
     struct run_config config;
     char run[CHECKPOINT_RUN_MAX + 1]; // In checkpoints; ends in ".train": of no run
     char model[PATH_MAX];             // The folder
-    bool init;                        // Random parameters of init_seed, not those of the folder
+    char first_state
+        [RUN_FOLDER_MAX]; // That of an earlier run, in the place of the folder's parameters; "": none
+    bool init;            // Random parameters of init_seed, not those of the folder
     uint64_t init_seed;
     struct model_shape shape;
     struct wire_data_source data;
