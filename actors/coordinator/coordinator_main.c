@@ -148,12 +148,13 @@ static bool address_is_local(const char *address)
     const char *from = strncmp(address, "tcp://", 6) == 0 ? address + 6 : address;
     const char *colon = strrchr(from, ':');
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - from) : 0, from);
-    return addresses_is_loopback(host);
+    return addresses_is_loopback(host) || strcmp(host, "localhost") == 0;
 }
 
 static int run(struct keeper *self, struct why *why)
 {
-    // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
+    // Greater than every earlier one. If the ledger is an older copy that lacks some starts, so it is by the clock,
+    // unless that was set back as well.
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { sizeof(struct keeper), step };
@@ -196,8 +197,8 @@ static int run(struct keeper *self, struct why *why)
         log_line(
             LOG_WARNING,
             "model.unpinned %s has no weights and [model] digest is not set, so the run begins "
-            "with whatever two thirds of its first trainers have",
-            genesis);
+            "with whatever %s of its first trainers have",
+            genesis, config_sums(&self->config) ? "more than half" : "two thirds");
     const bool trusts_all = config_sums(&self->config);
     if (trusts_all && !address_is_local(self->command.ticket.address))
         log_line(
@@ -261,7 +262,7 @@ static int check_owner(const struct keeper *self, struct why *why)
                    key_to_hex(owner, hex), key_to_hex(own, own_hex));
 }
 
-// What a run does of [checkpoint] shared_dir, beside `shoal train`.
+// Whether this run can use [checkpoint] shared_dir; `shoal train` has rules of its own.
 static int check_saves(const struct keeper *self, struct why *why)
 {
     const struct run_config *config = &self->config;

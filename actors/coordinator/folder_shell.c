@@ -1,7 +1,7 @@
 // folder_shell -- decides whether a ledger may be continued with this configuration and key, and
 // which claims of members about older runs still count.
 //
-// A new run writes both files. A later start first compares the digest of the configuration with
+// A new run writes state.toml and owner. A later start first compares the digest of the configuration with
 // that of the GENESIS record. If they differ, it looks for the setting that differs, to name it.
 // Then it compares the key.
 
@@ -49,26 +49,31 @@ int run_folder_begin(const struct run_folder *self, const struct identity *ident
     return rc < 0 ? rc : put(self, "owner", hex, KEY_HEX - 1, "owner_sync", why);
 }
 
-// Always refuses. Names the first setting that makes it another run.
+// Always refuses. Names the first setting that makes it another run, if the folder's copy still says how the run was
+// begun.
 static int compare_config(const struct run_folder *self, const struct run_config *config,
-                          struct why *why)
+                          const struct hash *begun_with, struct why *why)
 {
     char path[4096];
     static struct run_config first;
     static struct config_faults faults;
     struct config_difference difference;
     snprintf(path, sizeof path, "%s/state.toml", self->path);
-    if (config_load_run(path, &first, &faults) == 0 &&
-        config_first_difference(&first, config, &difference))
+    const bool is_read = config_load_run(path, &first, &faults) == 0;
+    const struct hash copy = is_read ? config_digest(&first) : (struct hash){ { 0 } };
+    if (hash_equal(&copy, begun_with) && config_first_difference(&first, config, &difference))
         return why_set(why, FAULT_FOREIGN,
                        "%s makes this another run than the one in %s: %s was %s, now is %s; "
                        "put it back, or begin a new run in another --state-dir, with --begin-anew",
                        self->state_path, self->path, difference.path, difference.a, difference.b);
-    return why_set(why, FAULT_FOREIGN,
-                   "the run in %s was begun by another version of this program, which reads %s "
-                   "differently; finish it with that version, or begin a new run in another "
-                   "--state-dir, with --begin-anew",
-                   self->path, self->state_path);
+    return why_set(
+        why, FAULT_FOREIGN,
+        "%s makes this another run than the one in %s, and %s %s, so it cannot be said "
+        "by which setting. Put back what the run was begun with; if nothing was changed, "
+        "another version of this program began it: finish it with that one. Or begin a "
+        "new run in another --state-dir, with --begin-anew",
+        self->state_path, self->path, path,
+        is_read ? "is no longer as it was then" : "cannot be read");
 }
 
 // Members know their coordinator by its key: the run belongs to the one that began it.
@@ -94,7 +99,7 @@ int run_folder_compare(const struct run_folder *self, const struct run_config *c
                        struct why *why)
 {
     const struct hash now = config_digest(config);
-    if (!hash_equal(begun_with, &now)) return compare_config(self, config, why);
+    if (!hash_equal(begun_with, &now)) return compare_config(self, config, begun_with, why);
     return compare_owner(self, identity, why);
 }
 

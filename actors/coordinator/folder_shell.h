@@ -4,9 +4,10 @@
 //
 //     state.toml         the configuration that the run was begun with
 //     owner              the public key of the coordinator that began it, in hex
-//     begun-anew         when the owner last started with --begin-anew, in unix ms. What members
-//                        know from before that of other runs of this name no longer counts, nor
-//                        what they know of another copy of this run, up to the next number
+//     begun-anew         lives of a coordinator that began before this, in unix ms, no longer count: when the owner
+//                        last started with --begin-anew, or later (run_folder_give_up). So what members know
+//                        from them of other runs of this name no longer counts, nor what they know
+//                        of another copy of this run, up to the next number
 //     begun-anew-after   how many records the ledger had then
 //
 // Each file is written whole and durably (common/base/durable_file.h), the first two before the
@@ -19,7 +20,7 @@ struct run_folder {
     const char *path;       // The --state-dir
     const char *state_path; // The state.toml that the owner gives now
     bool begin_anew;        // This process was started with --begin-anew
-    uint64_t anew_unix_ms;  // When the newest such process started; 0: none did
+    uint64_t anew_unix_ms;  // The number in begun-anew; 0: there is none
     uint64_t anew_seq;      // Records of the ledger at that time
 };
 
@@ -28,7 +29,8 @@ int run_folder_begin(const struct run_folder *self, const struct identity *ident
                      struct why *why);
 
 // For a ledger with records: FAULT_FOREIGN if `identity` is not the owner, or if the digest of
-// `config` (config_digest) is not `begun_with`; `why` then names the first setting that differs.
+// `config` (config_digest) is not `begun_with`; `why` then names the first setting that differs, or
+// says that state.toml in the folder does not tell (lost, changed, or of another version of this program).
 int run_folder_compare(const struct run_folder *self, const struct run_config *config,
                        const struct hash *begun_with, const struct identity *identity,
                        struct why *why);

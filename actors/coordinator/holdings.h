@@ -1,5 +1,5 @@
 #pragma once
-// holdings -- which member holds which parameters: what trainers report (HOLDS), what PINGs say, and the
+// holdings -- which member holds which parameters: what members report (HOLDS), what PINGs say, and the
 // digest to which the run is bound by it.
 //
 //     HOLDS step 312, digest d ─▶ enough reports name d ─▶ holdings_pin: EPOCH_END is recorded and told
@@ -48,7 +48,7 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
 
 // ---- does the newest step live on?
 
-// The newest checkpoint is of the present step.
+// The newest checkpoint is of the present step and digest, and other tools read it: it is not a save in pieces.
 bool holdings_checkpointed(const struct turn *turn);
 
 // A checkpointer reports the present step: it has a copy of it and is writing that.
@@ -62,10 +62,10 @@ bool holdings_somebody_has(const struct turn *turn);
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn);
 
 // A member whose process may still live, and took part in the newest step, or said that it holds it, or has not said
-// yet what it holds. It is here, or its lease ran out and nothing has taken its place. The first one by index;
+// yet what it holds; or it can make that step. It is here, or its lease ran out and nothing has taken its place. The first one by index;
 // NO_MEMBER: there is none.
 uint32_t holdings_who_may(const struct turn *turn);
 
-// The pinned parameters survive: there is a checkpoint, or more members than may lie report them. Only
+// The pinned parameters survive: holdings_checkpointed, or more members than may lie report them. Only
 // members that sent something within two heartbeats count, as a lease runs on after its member died.
 bool holdings_are_kept(const struct holdings *self, const struct turn *turn);

@@ -5,7 +5,8 @@
 //
 // The shell serves the samples over the bulk plane. JOIN tells what the run must know of them:
 // their number, their manifest and their order. The coordinator records that of the first data
-// provider. A provider with another dataset is refused and ends. Pure.
+// provider, and refuses one with another dataset, which ends. Until the first round one may replace
+// another that is gone; a run whose trainers read the data themselves refuses none. Pure.
 
 #include "common/member/pace_part.h"
 

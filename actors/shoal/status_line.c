@@ -34,9 +34,19 @@ static struct winsize terminal_size(const struct status_line *self)
     return size;
 }
 
+// The bytes of the first `columns` characters of a line.
+static int bytes_of(const char *line, unsigned columns)
+{
+    int bytes = 0;
+    for (; line[bytes] && line[bytes] != '\n'; bytes++)
+        if ((line[bytes] & 0xc0) != 0x80 && columns-- == 0) break;
+    return bytes;
+}
+
 void status_line_draw(const struct status_line *self, const char *line)
 {
-    if (self->is_tty) fprintf(self->out, "\r\033[K%.*s", terminal_size(self).ws_col - 1, line);
+    const int bytes = bytes_of(line, terminal_size(self).ws_col - 1u);
+    if (self->is_tty) fprintf(self->out, "\r\033[K%.*s", bytes, line);
     else fprintf(self->out, "%s\n", line);
     fflush(self->out);
 }
@@ -45,15 +55,6 @@ void status_line_clear(const struct status_line *self)
 {
     if (self->is_tty) fputs("\r\033[K", self->out);
     fflush(self->out);
-}
-
-// The bytes of the first `columns` characters of a line.
-static int bytes_of(const char *line, unsigned columns)
-{
-    int bytes = 0;
-    for (; line[bytes] && line[bytes] != '\n'; bytes++)
-        if ((line[bytes] & 0xc0) != 0x80 && columns-- == 0) break;
-    return bytes;
 }
 
 void status_line_draw_block(struct status_line *self, const char *block)

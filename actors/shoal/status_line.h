@@ -24,7 +24,7 @@ void status_line_init(struct status_line *self, FILE *out);
 // Whether it is time to draw; the next time is set then.
 bool status_line_due(struct status_line *self, uint64_t now_ms);
 
-// Draws the line, on a terminal cut to its width.
+// Draws the line, on a terminal cut to its width (120 columns if it says 10 or fewer).
 void status_line_draw(const struct status_line *self, const char *line);
 
 // Removes the line from a terminal; the cursor is then at its beginning.

@@ -384,12 +384,14 @@ static void install(group_t *self, struct attempt *attempt)
     attempt_free(self, attempt);
 }
 
-static bool may_be_plain(group_t *self, struct attempt *attempt, struct why *why)
+// 0; FAULT_CONFIG: it leads to a public address; FAULT_UNREACHABLE: it is broken already.
+static int may_be_plain(group_t *self, struct attempt *attempt, struct why *why)
 {
     char address[TCP_ADDRESS_MAX];
-    if (self->options.link != GROUP_PLAIN || tcp_is_private(attempt->fd, address)) return true;
+    if (self->options.link != GROUP_PLAIN || tcp_is_private(attempt->fd, address)) return 0;
+    if (address[0] == '?') return why_set(why, FAULT_UNREACHABLE, "the connection is broken");
     links_public(address, why);
-    return false;
+    return FAULT_CONFIG;
 }
 
 // Of one that connects: whether it is of use to try again.
@@ -421,8 +423,9 @@ void links_move(group_t *self, struct attempt *attempt)
             return;
         }
         attempt->stands = true;
-        if (!may_be_plain(self, attempt, &why)) {
-            fail(self, attempt, FAULT_CONFIG, true, &why);
+        const int rc = may_be_plain(self, attempt, &why);
+        if (rc < 0) {
+            fail(self, attempt, rc, rc == FAULT_CONFIG, &why);
             return;
         }
     }
@@ -466,7 +469,7 @@ void links_accept(group_t *self)
         self->strangers++;
         attempt->stands = true;
         handshake_accept(&attempt->handshake, &self->self);
-        if (!may_be_plain(self, attempt, &why)) attempt_free(self, attempt);
+        if (may_be_plain(self, attempt, &why) < 0) attempt_free(self, attempt);
         else links_move(self, attempt);
     }
 }

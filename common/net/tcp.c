@@ -265,9 +265,13 @@ bool tcp_names_loopback(const char *endpoint)
 
 bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX])
 {
-    snprintf(ret_address, TCP_ADDRESS_MAX, "?");
-    for (int peer = 0; peer < 2; peer++)
-        if (!read_address(fd, peer, ret_address) || !address_is_private(ret_address)) return false;
+    for (int peer = 0; peer < 2; peer++) {
+        if (!read_address(fd, peer, ret_address)) {
+            snprintf(ret_address, TCP_ADDRESS_MAX, "?");
+            return false;
+        }
+        if (!address_is_private(ret_address)) return false;
+    }
     return true;
 }
 

@@ -18,7 +18,7 @@
 // this machine. Or the system's fault.
 int tcp_listen(const char *bind, struct why *why, int *ret_fd, uint16_t *ret_port);
 
-// The next connection that waits; -1: none.
+// The next connection that waits. -1: none, or errno says why it cannot be taken.
 int tcp_accept(int listener);
 
 // Begins to connect to an endpoint (endpoint.h). Ask tcp_connected once it is writable.
@@ -45,7 +45,8 @@ void tcp_probe_end(struct tcp_probe *);
 // A connection that stands: sees to its congestion control.
 void tcp_tune(int fd);
 
-// A line that is dead, though nobody says anything over it, ends its connection after 25 s.
+// A line that dies while nothing is under way on it ends its connection after 25 s. With bytes under way the kernel sends
+// them again, for minutes.
 void tcp_watch(int fd);
 
 // The kernel takes no more while so many bytes wait that it has not sent once.
@@ -55,7 +56,7 @@ void tcp_bound_unsent(int fd, int bytes_max);
 struct sockaddr_storage tcp_other_end(int fd);
 
 // Whether both ends of a connection are loopback or private addresses; if not, `ret_address` is
-// the one that is neither.
+// the one that is neither, or "?": an end cannot be read, as the connection is broken.
 enum { TCP_ADDRESS_MAX = 64 };
 bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX]);
 

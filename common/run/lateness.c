@@ -1,6 +1,6 @@
 // The ring holds one median a turn. A turn is judged by those before it, then its own is added. The
 // medians of slow turns are added like all others: a run that becomes slower for good has a new
-// limit after half a ring.
+// limit after more than half a ring.
 
 #include "common/run/lateness.h"
 #include "common/base/ensure.h"

@@ -1,5 +1,5 @@
 #pragma once
-// lateness -- who is late: one rule for all paces.
+// lateness -- who is late: one rule for windows and rounds.
 //
 // A *turn* is what all members do once and wait for: a step of a window, a round. Of each member it
 // is known how long it took, in a unit of the caller's (milliseconds, say). Then
@@ -13,8 +13,7 @@
 //
 // The median is that of the members, not the mean: up to half of them may be late and change
 // nothing. `floor` keeps the noise of a busy machine out: of turns that take milliseconds, a member
-// that is held up for a tenth of a second now and then is nobody's concern. `limit` is what a pace
-// can take for a soft deadline before the turn is over.
+// that is held up for a tenth of a second now and then is nobody's concern.
 //
 // Nobody is put out here. In windows the learner tells each turn (lateness_turn); in rounds each witness
 // does not wait for who is late (lateness_from). Pure; a value; any thread, one at a time.
@@ -26,7 +25,7 @@ enum {
     LATENESS_TIMES = 3,  // So many medians
     LATENESS_ROW = 2,    // So many turns in a row
     LATENESS_TURNS = 16, // That are remembered
-    LATENESS_FIRST = 3,  // Turns before anybody is judged
+    LATENESS_FIRST = 3,  // Turns before `usual` is known
     LATENESS_MEMBERS_MAX = 16384,
 };
 

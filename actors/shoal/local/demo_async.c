@@ -16,9 +16,12 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include "common/base/clock.h"
+#include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
+#include "common/config/toml_shim.h"
 #include "common/run/lags.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -235,7 +238,7 @@ static void hear(struct demo *self, unsigned heard, uint64_t now_ms)
 // ---- the same in step ---------------------------------------------------------------------------
 
 // Settings that only a run that is not in step has, each on a line of its own.
-static void comment_out(char *text)
+static void remove_settings(char *text)
 {
     static const char *const keys[] = { "\npush_every", "\npull_every", "\nstaleness",
                                         "\ntask_samples", "\ntask_time" };
@@ -284,20 +287,16 @@ static int set_in_step(const struct demo *self, char **text, struct why *why)
 // state.toml and data.toml of the run in step, in <dir>/in-step.
 static int copy_settings(const struct demo *self, const char *name, bool is_state, struct why *why)
 {
-    char from[PATH_MAX + 32], to[PATH_MAX + 32], path[PATH_MAX + 32], *text = NULL;
-    size_t count = 0;
+    char from[PATH_MAX + 32], to[PATH_MAX + 32], path[PATH_MAX + 32], *text;
+    size_t count;
     snprintf(from, sizeof from, "%s/%s", self->setup.dir, name);
     snprintf(to, sizeof to, "%s/in-step", self->setup.dir);
-    FILE *file = fopen(from, "re");
-    FILE *copy = file ? open_memstream(&text, &count) : NULL;
-    for (int byte; copy && (byte = getc(file)) != EOF;) putc(byte, copy);
-    if (file) fclose(file);
-    if (!copy || fclose(copy) != 0 || !text)
-        return why_set(why, FAULT_IO, "%s: cannot be read", from);
-    if (is_state) comment_out(text);
+    int rc = dirfile_slurp(AT_FDCWD, from, true, TOML_BYTES_MAX, why, &text, &count);
+    if (rc < 0) return rc;
+    if (is_state) remove_settings(text);
     snprintf(path, sizeof path, is_state ? "\"%s/model\"" : "\"%s/text/pass\"", self->setup.dir);
-    int rc = is_state ? run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", path, why)
-                      : run_files_set(&text, "", "dir", path, why);
+    rc = is_state ? run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", path, why)
+                  : run_files_set(&text, "", "dir", path, why);
     if (rc == 0 && is_state) rc = set_in_step(self, &text, why);
     if (rc == 0) rc = durable_file_write(to, name, text, strlen(text), why);
     free(text);
@@ -308,7 +307,9 @@ static struct testnet in_step = { .lock = -1, .signals = -1 };
 
 static void hear_step(void *arg, const struct msg *msg, unsigned heard)
 {
-    (void)arg, (void)msg;
+    struct demo *self = arg;
+    (void)msg;
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, in_step.view);
     hear_pass(&on.sync, in_step.view, heard, clock_ms());
 }
 
@@ -368,6 +369,7 @@ static int train_in_step(struct demo *self, struct why *why)
     if (rc == 0) rc = copy_settings(self, "data.toml", false, why);
     if (rc == 0) rc = copy_settings(self, "state.toml", true, why);
     if (rc < 0) return rc;
+    self->progress.loss = 0; // That of the other run
     demo_say(self, "the same run in step, mode = \"sync\", until its first pass is over");
     rc = testnet_start(&in_step, &options, why);
     if (rc == 0) rc = watch_step(self, why);
@@ -498,10 +500,11 @@ static json_t *lags_to_json(void)
 static json_t *to_json(const struct demo *self)
 {
     (void)self;
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o}", "pass_s", seconds(&on.async),
-                     "pass_in_step_s", seconds(&on.sync), "ratio", ratio(), "pass_heldout_nats",
-                     on.async.heldout.nats, "in_step_heldout_nats", on.sync.heldout.nats,
-                     "trainers", lags_to_json());
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "pass_s", shoal_number(seconds(&on.async)),
+                     "pass_in_step_s", shoal_number(seconds(&on.sync)), "ratio",
+                     shoal_number(ratio()), "pass_heldout_nats",
+                     shoal_number(on.async.heldout.nats), "in_step_heldout_nats",
+                     shoal_number(on.sync.heldout.nats), "trainers", lags_to_json());
 }
 
 const struct demo_play demo_async = { .strategy = "server",

@@ -8,7 +8,6 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -57,7 +56,7 @@ static void judge_ledger(struct demo_report *self)
         demo_report_fail(self, "the ledger does not prove itself: %s", ledger->disproof);
 }
 
-// What config/demo is meant to show, and a folder of the user's own need not.
+// What config/demo is meant to show, and a folder of the user's own, or a short pass, need not.
 static void judge_size(struct demo_report *self)
 {
     const struct ledger_report *ledger = &self->ledger;
@@ -74,9 +73,9 @@ static void judge_size(struct demo_report *self)
                          self->heldout.nats, self->setup->text.nats[1]);
 }
 
-void demo_report_judge(struct demo_report *self, bool own_model)
+void demo_report_judge(struct demo_report *self, bool is_small)
 {
-    if (!own_model) judge_size(self);
+    if (!is_small) judge_size(self);
     judge_ledger(self);
     judge_digests(self);
 }
@@ -108,11 +107,10 @@ void demo_report_print_run(const struct demo_report *self, FILE *out)
             " commits, in %s\n",
             ledger->last_step, ledger->epochs, ledger->commits,
             show_duration((double)self->seconds, a));
-    fprintf(out,
-            "  trained           %" PRIu64 " samples of %" PRIu64
-            " bytes: %s bytes, each sample in one commit\n",
+    fprintf(out, "  trained           %" PRIu64 " samples of %" PRIu64 " bytes: %s bytes%s\n",
             ledger->samples, self->setup->config.max_seq_len,
-            show_count((double)(ledger->samples * self->setup->config.max_seq_len), b));
+            show_count((double)(ledger->samples * self->setup->config.max_seq_len), b),
+            ledger->samples_twice ? "" : ", each sample in one commit");
 }
 
 void demo_report_print_replicas(const struct demo_report *self, FILE *out,
@@ -142,9 +140,6 @@ void demo_report_print_end(const struct demo_report *self, FILE *out, const char
 
 // ---- for programs -------------------------------------------------------------------------------
 
-// JSON has no number for one that is not finite.
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 json_t *demo_report_to_json(const struct demo_report *self)
 {
     char end[HASH_HEX], checkpoint[HASH_HEX];
@@ -153,15 +148,15 @@ json_t *demo_report_to_json(const struct demo_report *self)
     json_t *failures = json_array();
     for (uint32_t i = 0; i < self->failures_count; i++)
         json_array_append_new(failures, json_string(self->failures[i]));
-    json_t *object =
-        json_pack("{s:s, s:b, s:o, s:o, s:[o, o, o], s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schema",
-                  "shoal.demo.1", "ok", self->failures_count == 0, "failures", failures,
-                  "heldout_nats", number(self->heldout.nats), "baselines", number(nats[0]),
-                  number(nats[1]), number(nats[2]), "steps", (json_int_t)ledger->last_step,
-                  "epochs", (json_int_t)ledger->epochs, "commits", (json_int_t)ledger->commits,
-                  "voids", (json_int_t)ledger->voids, "samples", (json_int_t)ledger->samples,
-                  "parameters", (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
-                  (json_int_t)self->seconds);
+    json_t *object = json_pack(
+        "{s:s, s:b, s:o, s:o, s:[o, o, o], s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schema",
+        "shoal.demo.1", "ok", self->failures_count == 0, "failures", failures, "heldout_nats",
+        shoal_number(self->heldout.nats), "baselines", shoal_number(nats[0]), shoal_number(nats[1]),
+        shoal_number(nats[2]), "steps", (json_int_t)ledger->last_step, "epochs",
+        (json_int_t)ledger->epochs, "commits", (json_int_t)ledger->commits, "voids",
+        (json_int_t)ledger->voids, "samples", (json_int_t)ledger->samples, "parameters",
+        (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
+        (json_int_t)self->seconds);
     json_t *rest =
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "digest", hash_to_hex(&ledger->end.digest, end),
                   "checkpoint_digest", hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",

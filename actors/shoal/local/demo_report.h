@@ -40,8 +40,8 @@ struct demo_report {
 void demo_report_fail(struct demo_report *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Fills `failures`. A model of the user's own (--config-path) may be small and learn little.
-void demo_report_judge(struct demo_report *self, bool own_model);
+// Fills `failures`. `is_small`: a model of the user's own (--config-path), or a short pass; it may learn little.
+void demo_report_judge(struct demo_report *self, bool is_small);
 // The loss and the run; the replicas, each with a text of the play before its digest; the rest.
 void demo_report_print_run(const struct demo_report *self, FILE *out);
 void demo_report_print_replicas(const struct demo_report *self, FILE *out,

@@ -37,6 +37,8 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
     self->began_ms = now_ms;
     self->round_before = self->round;
     self->sightings_before = self->sightings;
+    self->clients_before = self->clients;
+    self->clients = view->round.clients_count;
     self->sightings = self->memory[self->sightings == self->memory[0]];
     self->round = view->round.opened.round;
     self->voted = self->acknowledged = false;
@@ -113,11 +115,11 @@ static void send_claim_copy(const uint8_t *frame, uint32_t bytes, struct outbox 
 static struct sighting *sighting_of(const struct witness *self, uint64_t round, uint32_t client)
 {
     struct sighting *sightings = NULL;
+    const uint32_t clients = round == self->round ? self->clients : self->clients_before;
     // mutant: a witness forgets the claims of the round before
     if (round == self->round) sightings = self->sightings;
     else if (round == self->round_before) sightings = self->sightings_before;
-    return sightings && client < MEMBERS_MAX && sightings[client].claimed ? &sightings[client]
-                                                                          : NULL;
+    return sightings && client < clients && sightings[client].claimed ? &sightings[client] : NULL;
 }
 
 void witness_hear_send_claim(const struct witness *self, const struct wire_send_claim *asked,

@@ -83,7 +83,8 @@ struct witness {
     bool has_replica; // The role has a replica, which knows the right base
     struct hash base; // The replica's digest at the round's step; none: it is at another step
     struct sighting *sightings,
-        *sightings_before; // Each is one half of `memory`; NULL: no round yet
+        *sightings_before;            // Each is one half of `memory`; NULL: no round yet
+    uint32_t clients, clients_before; // So many of them are of these rounds
     struct sighting memory[2][MEMBERS_MAX];
     struct wire_seen list[MEMBERS_MAX]; // The vote's list, kept for retries
     struct wire_vote vote;
