@@ -348,25 +348,44 @@ int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_m
 
 // ---- cleaning -----------------------------------------------------------------------------------
 
+// What cannot be removed, as somebody has put a folder into it, say, stays alone: all else is removed, and the first fault
+// told.
+struct faults {
+    int first;
+    struct why *why; // Of the first
+};
+
+static void add_fault(struct faults *self, int rc, const struct why *why)
+{
+    if (rc == 0 || self->first < 0) return;
+    self->first = rc;
+    if (self->why) *self->why = *why;
+}
+
 // Calls `judge` for each name in the root and removes those for which it is true.
 typedef bool judge_fn(const char *name, const void *arg);
-static int remove_each(int root, const char *place, judge_fn *judge, const void *arg,
-                       struct why *why)
+static void remove_each(int root, const char *place, judge_fn *judge, const void *arg,
+                        struct faults *faults)
 {
+    struct why why = { 0 };
     const int again = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = again < 0 ? NULL : fdopendir(again);
     if (!list) {
         const int error = errno;
         if (again >= 0) close(again);
-        return why_set(why, fault_from_errno(error), "%s: listing failed: %s", place,
-                       strerror(error));
+        const int rc = why_set(&why, fault_from_errno(error), "%s: listing failed: %s", place,
+                               strerror(error));
+        add_fault(faults, rc, &why);
+        return;
     }
-    int rc = 0;
-    for (struct dirent *entry;
-         rc == 0 && (rc = dirfile_next(list, place, why, &entry)) == 0 && entry;)
-        if (judge(entry->d_name, arg)) rc = dirfile_remove(root, entry->d_name, why);
+    struct dirent *entry;
+    int rc;
+    while ((rc = dirfile_next(list, place, &why, &entry)) == 0 && entry)
+        // mutant: pieces: what cannot be removed ends the cleaning
+        if (judge(entry->d_name, arg))
+            add_fault(faults, dirfile_remove(root, entry->d_name, &why), &why);
+    add_fault(faults, rc, &why);
     closedir(list);
-    return rc;
 }
 
 struct before {
@@ -434,24 +453,26 @@ static int retire(int root, uint64_t step, struct why *why)
 // The newest first. A folder without a manifest that can be read does not count: else anybody could make folders beside
 // the saves that have these removed. It stays as long as it is newer than one of the `keep`, and keeps all cuts: somebody
 // may want to look at it.
-static int retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
-                        struct why *why)
+static void retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
+                         struct faults *faults)
 {
-    struct checkpoint_steps list;
-    bool knows_all = true;
-    int rc = checkpoint_root_steps(root, save->root, why, &list);
-    for (size_t i = 0; rc == 0 && i < list.count; i++) {
+    struct checkpoint_steps list = { 0 };
+    struct why why = { 0 };
+    const int rc = checkpoint_root_steps(root, save->root, &why, &list);
+    bool knows_all = rc == 0;
+    add_fault(faults, rc, &why);
+    for (size_t i = 0; i < list.count; i++) {
         struct pieces_manifest manifest;
         // mutant: pieces: what is to be spared is removed
         const bool stays = cuts->count < keep || list.steps[i] >= save->spare;
         const bool reads = read_manifest_of(root, list.steps[i], &manifest);
         // mutant: pieces: a folder without a manifest is one of those that are kept
-        if (!stays) rc = retire(root, list.steps[i], why);
+        if (!stays) add_fault(faults, retire(root, list.steps[i], &why), &why);
         else if (reads) cuts->of[cuts->count++] = manifest.cut;
         else knows_all = false;
         if (reads) pieces_manifest_clear(&manifest);
     }
-    return rc == 0 && knows_all ? remove_each(root, save->root, is_unused, cuts, why) : rc;
+    if (knows_all) remove_each(root, save->root, is_unused, cuts, faults);
 }
 
 // Somebody who may write beside the folder of a run can replace it by the folder of another run. A manifest that cannot
@@ -477,35 +498,46 @@ static int check_ours(int root, const struct pieces_save *save, struct why *why)
 }
 
 // Opens the root, and removes attempts.
-static int begin_cleaning(const struct pieces_save *save, struct why *why, int *ret_root)
+static int begin_cleaning(const struct pieces_save *save, struct faults *faults, struct why *why,
+                          int *ret_root)
 {
     int root, rc = checkpoint_root_open_own(save->root, why, &root);
     if (rc < 0) return rc;
     rc = check_ours(root, save, why);
-    if (rc == 0)
-        rc = remove_each(root, save->root, is_before, &(struct before){ save->step, save->attempt },
-                         why);
-    if (rc < 0) close(root);
-    else *ret_root = root;
-    return rc;
+    if (rc < 0) {
+        close(root);
+        return rc;
+    }
+    const struct before before = { save->step, save->attempt };
+    remove_each(root, save->root, is_before, &before, faults);
+    *ret_root = root;
+    return 0;
 }
 
 int pieces_clean_attempts(const struct pieces_save *save, struct why *why)
 {
     int root;
-    const int rc = begin_cleaning(save, why, &root);
-    if (rc == 0) close(root);
+    struct faults faults = { .why = why };
+    int rc = begin_cleaning(save, &faults, why, &root);
+    if (rc == 0) {
+        rc = faults.first;
+        close(root);
+    }
     return rc < 0 ? why_wrap(why, rc, "cleaning %s", save->root) : 0;
 }
 
 int pieces_clean(const struct pieces_save *save, unsigned keep, struct why *why)
 {
-    int root, rc = begin_cleaning(save, why, &root);
+    struct faults faults = { .why = why };
+    int root, rc = begin_cleaning(save, &faults, why, &root);
     if (rc == 0) {
         struct cuts *cuts = calloc(1, sizeof *cuts);
-        rc = cuts ? retire_older(root, save, keep, cuts, why)
-                  : why_set(why, FAULT_MEMORY, "a list of cuts");
-        if (rc == 0) rc = remove_each(root, save->root, is_left_over, NULL, why);
+        if (!cuts) rc = why_set(why, FAULT_MEMORY, "a list of cuts");
+        else {
+            retire_older(root, save, keep, cuts, &faults);
+            remove_each(root, save->root, is_left_over, NULL, &faults);
+            rc = faults.first;
+        }
         free(cuts);
         close(root);
     }

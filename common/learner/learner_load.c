@@ -115,16 +115,24 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *ro
     return rc;
 }
 
-// The save of a step of this run.
+// The save of a step of this run. One that is whole, and of another state than the run has on record, was put there, or
+// went on record by a false word: it is as good as damaged.
 static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
                       struct hash *ret_digest)
 {
-    char root[PATH_MAX];
+    char root[PATH_MAX], has[HASH_HEX], wanted[HASH_HEX];
     pieces_t *pieces = NULL;
     int rc = shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, why, root);
     if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
     if (rc < 0) return rc;
     rc = state_pieces_digest(pieces, &self->layout, why, ret_digest);
+    // mutant: saves: a whole save of another state is loaded
+    if (rc == 0 && !hash_is_none(&load->digest) && !hash_equal(ret_digest, &load->digest))
+        rc = why_set(why, FAULT_DIGEST,
+                     "%s/step-%08" PRIu64 ": it is whole, and its digest %.16s is not the one on "
+                     "record, %.16s",
+                     root, load->step, hash_to_hex(ret_digest, has),
+                     hash_to_hex(&load->digest, wanted));
     if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, pieces, why);
     if (rc == 0) rc = take_pieces(self, &pieces, root, why);
     pieces_close(&pieces);
@@ -166,7 +174,7 @@ static bool is_whole(const struct learner *self, const char *root,
     if (rc == 0 && !hash_equal(&digest, &save->digest))
         rc = why_set(why, FAULT_DIGEST, "its digest is not the one on record");
     // mutant: older: a save of which the numbers are damaged is taken for whole
-    if (rc == 0) rc = pieces_verify(pieces, why);
+    if (rc == 0) rc = state_verify_pieces(pieces, why);
     pieces_close(&pieces);
     return rc == 0;
 }

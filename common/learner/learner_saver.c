@@ -117,9 +117,14 @@ static void say(const struct learner_saver *self, const struct saver_result *res
     else
         log_line(LOG_INFO,
                  "save.whole step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
-                 " parts=%u folder=%s/step-%08" PRIu64 "%s%s",
+                 " parts=%u folder=%s/step-%08" PRIu64,
                  result->step, result->bytes, result->write_us / 1000, result->workers, self->root,
-                 result->step, result->why.text[0] ? "; but: " : "", result->why.text);
+                 result->step);
+    if (result->rc == 0 && result->why.text[0])
+        log_line(LOG_WARNING,
+                 "save.not_cleaned step=%" PRIu64 " reason=\"%s\"; it takes room until somebody "
+                 "removes it",
+                 result->step, result->why.text);
 }
 
 bool learner_saver_result(struct learner_saver *self, struct saver_result *ret_result)

@@ -100,6 +100,19 @@ int state_pieces_digest(const pieces_t *pieces, const struct layout *layout, str
     return rc;
 }
 
+int state_verify_pieces(const pieces_t *pieces, struct why *why)
+{
+    const struct pieces_meta *meta = pieces_meta(pieces);
+    int rc = 0;
+    for (size_t i = 0, count = 0; rc == 0 && i < meta->count && count < STATE_ITEMS_MAX; i++) {
+        if (!is_alike(&meta->items[i])) continue;
+        rc = check_size(pieces, &meta->items[i], why);
+        if (rc == 0) rc = pieces_walk(pieces, &meta->items[i], NULL, NULL, why);
+        count++;
+    }
+    return rc;
+}
+
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
                       float *params, struct why *why)
 {

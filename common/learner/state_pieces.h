@@ -34,6 +34,10 @@ int state_check_params(const pieces_t *pieces, const struct layout *layout, stru
 int state_pieces_digest(const pieces_t *pieces, const struct layout *layout, struct why *why,
                         struct hash *ret_digest);
 
+// Reads all of that state and compares it with the hashes in the save. What else lies in the save is not looked at: it may
+// be larger than the state. Faults of state_pieces_digest and pieces_walk.
+int state_verify_pieces(const pieces_t *pieces, struct why *why);
+
 // Checks them, and reads those of the interval `share` to params[0, length).
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
                       float *params, struct why *why);

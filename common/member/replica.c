@@ -70,6 +70,7 @@ static void load_pieces(struct replica *self, const struct member *member, struc
     struct wire_load load = { .step = member->now.pin_step,
                               .epoch = member->now.epoch,
                               .pieces = true,
+                              .digest = member->now.pin_digest,
                               .born_unix_ms = member->born_unix_ms };
     // One that can be read is looked for once: that takes as long as to read it
     if (!is_unread(self, load.step, &member->now.pin_digest) || !self->readable)

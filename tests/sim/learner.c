@@ -263,7 +263,8 @@ static bool find_model(const struct sim *self, const struct node *node, const st
     if (job->pieces) {
         const struct sim_save *save = saves_find(self, job->born_unix_ms, job->step);
         if (save) ret->digest = save->digest;
-        return save && !save->decayed;
+        return save && !save->decayed &&
+               (hash_is_none(&job->digest) || hash_equal(&save->digest, &job->digest));
     }
     if (job->genesis) return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)

@@ -298,6 +298,10 @@ by_unit 'late: who is in is refused when it joins again' coordinator_test 'if (i
 by_unit 'late: who is out is back while the others still report an earlier step' coordinator_test \
     '!holdings_somebody_says(holdings, turn)' '(!holdings || !holdings_somebody_has(turn))'
 by_unit 'pieces: a leaf of another hash is taken' pieces_test 'hash_equal(&next[k], &self->leaves[leaf])' 'leaf < self->count'
+by_unit 'saves: a whole save of another state is loaded' windows_saves_test \
+    '!hash_is_none(&load->digest) &&' '!hash_is_none(&load->digest) && !load->pieces &&'
+by_unit 'pieces: what cannot be removed ends the cleaning' pieces_test \
+    'if (judge(entry->d_name, arg))' 'if (faults->first == 0 && judge(entry->d_name, arg))'
 by_unit 'saves: a member that is still writing is not waited for' windows_saves_test drop
 by_unit 'pieces: the digest is that of the parameters alone' state_pieces_test 'merkle_root(roots, count)' 'merkle_root(roots, 1)'
 by_unit 'pieces: two values of a replicated item are one' world_test drop
@@ -743,7 +747,10 @@ mutant 'windows: a commit is told before it is stored' swap
 by_unit 'windows: a member that is left out stays in the group' coordinator_test 'standing_stays(self, run,' 'standing_is_intact(run,'
 by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test '~spoken' '~(spoken & 0)'
 by_unit "windows: one member's word puts out all others" coordinator_test '<= __builtin_popcountll(answered) ? all' '< 64 ? all'
-by_unit 'windows: a learner that hangs is waited for' coordinator_test 'return answered &&' 'return !answered &&'
+by_unit 'windows: a learner that hangs, and whom nobody calls overdue, is waited for' coordinator_test \
+    'if (asked_ms &&' 'if (asked_ms == 1 &&'
+by_unit 'windows: a member that always names another as late fills the log' coordinator_test drop
+by_unit 'windows: a learner that hangs is waited for' coordinator_test 'late & ~answered' 'late & answered'
 by_unit 'windows: a step that nobody can have reached is committed' coordinator_test '~fit' '~counts'
 by_unit 'windows: a group that cannot go on tries again at once' coordinator_test 'self->fruitless <= TRIES' 'self'
 by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'

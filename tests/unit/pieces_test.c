@@ -486,6 +486,25 @@ static void the_newest_saves_stay(void **state)
     assert_true(is_there("step-00000002.savings")); // None of ours
 }
 
+// A file system's own folder within a save, say. All else is removed, each time, and the fault is told.
+static void what_cannot_be_removed_stays_alone(void **state)
+{
+    (void)state;
+    for (uint64_t step = 1; step <= 5; step++) save_all(step);
+    assert_int_equal(mkdir(path_of("step-00000002/@eaDir"), 0755), 0);
+    assert_int_equal(mkdir(path_of("step-00000001.save-7"), 0755), 0);
+    assert_int_equal(mkdir(path_of("step-00000001.save-7/x"), 0755), 0);
+    assert_true(clean(5, 1, 2, UINT64_MAX) < 0);
+    for (uint64_t step = 6; step <= 7; step++) save_all(step);
+    assert_true(clean(7, 1, 2, UINT64_MAX) < 0);
+    assert_true(is_there("step-00000007") && is_there("step-00000006"));
+    for (int step = 1; step <= 5; step++) {
+        char name[32];
+        snprintf(name, sizeof name, "step-%08d", step);
+        assert_false(is_there(name));
+    }
+}
+
 // Folders that somebody made beside the saves, and saves whose manifests are damaged: the newest stays.
 static void what_is_no_save_is_not_counted_and_stays(void **state)
 {
@@ -542,4 +561,5 @@ TESTS(TEST_WITH(of_what_is_alike_the_first_value_may_do, set_up_big, tear_down),
       TEST_WITH(a_reader_reads_what_it_asked_for, set_up_big, tear_down),
       TEST_WITH(any_interval_is_read, set_up_big, tear_down),
       TEST_WITH(the_newest_saves_stay, set_up_big, tear_down),
+      TEST_WITH(what_cannot_be_removed_stays_alone, set_up_big, tear_down),
       TEST_WITH(saves_of_another_run_stay, set_up_big, tear_down))

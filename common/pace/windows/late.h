@@ -11,10 +11,12 @@
 struct late {
     uint32_t by, member; // Who said so, and of whom
     char words[224];     // For the owner; "": nobody is late
+    uint64_t noted_ms;   // When the log had the last line of it
 };
 
 // What a member has said in STANDS. The first one that says who is late is quoted until it says
-// otherwise: the others say the same, or have a slow line of their own.
+// otherwise: the others say the same, or have a slow line of their own. Who speaks of itself says nothing. The log has one
+// line each step_timeout, however often a member changes its word.
 void late_hear(struct late *self, const struct turn *turn, uint32_t by,
                const struct wire_stands *said);
 

@@ -8,6 +8,7 @@
 #include "common/run/holder.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { STRIKES_MAX = 3 };
 
@@ -168,7 +169,8 @@ static uint64_t called_dead(const struct windows *self, const struct turn *turn)
     return __builtin_popcountll(all) <= __builtin_popcountll(answered) ? all : 0;
 }
 
-// The places whose learners hang: step_timeout has passed twice for them.
+// The places whose learners hang: step_timeout has passed twice for them. Who broke for another reason names nobody that is
+// overdue; then each has the time that is given to one that says no later steps, from when it was asked.
 static uint64_t hanging(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -183,8 +185,14 @@ static uint64_t hanging(const struct windows *self, const struct turn *turn)
     if (self->behind_ms && self->began_level_ms >= self->behind_ms + behind_limit_ms(turn))
         late |= standing_behind(self, run);
     const uint64_t limit_ms = windows_config(turn->rules)->step_timeout_ms;
+    if (!answered || turn->now_ms - self->began_level_ms < limit_ms) return 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const uint64_t asked_ms = self->asked_ms[i];
+        // mutant: windows: a learner that hangs, and whom nobody calls overdue, is waited for
+        if (asked_ms && turn->now_ms - asked_ms >= limit_ms + behind_limit_ms(turn)) late |= bit(i);
+    }
     // mutant: windows: a learner that hangs is waited for
-    return answered && turn->now_ms - self->began_level_ms >= limit_ms ? late & ~answered : 0;
+    return late & ~answered;
 }
 
 // The places whose answer is waited for: all that live if nobody else is left.
@@ -557,9 +565,13 @@ static void ask(struct windows *self, const struct turn *turn)
     const struct wire_window *window = windows_first(run);
     const struct wire_level level = { .window = windows_newest(run)->number, .level = self->level };
     self->level_ms = turn->now_ms + turn->rules->heartbeat_ms / 4 + 1;
-    for (uint32_t i = 0; i < window->group_count; i++)
-        if (lives(run, &window->group[i]) && !has_answered(self, run, &window->group[i]))
-            outbox_mail(turn->out, member_of(run, &window->group[i])->name, FRAME_LEVEL, &level);
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct wire_place *place = &window->group[i];
+        const bool asks = lives(run, place) && !has_answered(self, run, place);
+        if (!asks) self->asked_ms[i] = 0;
+        else if (!self->asked_ms[i]) self->asked_ms[i] = turn->now_ms;
+        if (asks) outbox_mail(turn->out, member_of(run, place)->name, FRAME_LEVEL, &level);
+    }
 }
 
 void level_settle(struct windows *self, const struct turn *turn)
@@ -569,6 +581,7 @@ void level_settle(struct windows *self, const struct turn *turn)
     if (!self->level) {
         self->level = run->log_seq;
         self->began_level_ms = turn->now_ms;
+        memset(self->asked_ms, 0, sizeof self->asked_ms);
     }
     const uint64_t places = awaited(self, turn);
     bool all = true;

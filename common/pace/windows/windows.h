@@ -138,7 +138,9 @@ struct windows {
     uint64_t level;          // Its number; 0: none
     uint64_t level_ms;       // When LEVEL is said again
     uint64_t began_level_ms; // When LEVEL was said first
-    uint64_t lonely_ms;      // Since when others wait for a group of which nobody lives; 0: not so
+    // By place in the oldest open window: since when it is here and has not answered; 0: it is not, or has.
+    uint64_t asked_ms[WINDOW_MEMBERS_MAX];
+    uint64_t lonely_ms; // Since when others wait for a group of which nobody lives; 0: not so
     // When the newest window was given up, as nobody of its group came back, and since when that was waited for.
     uint64_t given_up_ms, given_up_since_ms;
     // Since when some wait at the end for others who do not say that they are there; 0: nobody does.
