@@ -577,7 +577,12 @@ up_saved
 kill -INT $up; wait $up
 says 130 $'  saving step \n; interrupt again to stop at once\ninterrupted at step \nstep-0000\n has all steps' \
     sh -c "cat saved.log; exit $?"
-up_saved
+says 0 "" test -e saved/run/paused-to-stop
+step=$(sed -n 's/^interrupted at step \([0-9]*\);.*/\1/p' saved.log)
+says 0 "$(printf 'step-%08d has all steps' $step)" cat saved.log
+up_saved # It goes on by itself, and nothing was lost
+says 1 "" grep -e "are lost" -e "is lost" saved.log
+says 1 "" test -e saved/run/paused-to-stop
 kill -9 $up; wait $up 2>/dev/null
 up_saved # One that is killed saves nothing
 until_said saved.log "the run is back at step [0-9]*, its newest checkpoint: [0-9]* steps after it are lost"

@@ -1,9 +1,16 @@
-// saving -- the order has a new number each time, so that one that came too early, while the run waited
+// saving -- an order has a new number each time, so that one that came too early, while the run waited
 // for members, does not make the coordinator pass over the next one.
 
 #include "actors/shoal/local/saving.h"
 #include "common/base/clock.h"
+#include "common/base/durable_file.h"
+#include "common/run/phase.h"
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MARK "paused-to-stop"
 
 enum { SAVE_MS = 60000, AGAIN_MS = 1000 };
 
@@ -30,33 +37,39 @@ uint64_t saving_at_risk(const struct testnet *net)
     return now->step > saved ? now->step - saved : 0;
 }
 
+// The mark is there before the run can pause: a run that stands still and nobody knows why is worse than a mark too many.
+static bool put_mark(const struct testnet *net, struct why *why)
+{
+    return durable_file_write(net->state_dir, MARK, "", 0, why) == 0;
+}
+
 bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why)
 {
     // The checkpointer has cooldown_time to write one; the group has to finish a step before.
     const uint64_t patience_ms =
         net->config.cooldown_ms > SAVE_MS ? net->config.cooldown_ms : SAVE_MS;
-    *self = (struct saving){ .step = net->view->now.step, .end_ms = now_ms + patience_ms };
-    return saving_at_risk(net) > 0 && has_checkpointer(net) && testnet_become_owner(net, why) == 0;
+    const uint8_t phase = net->view->now.phase;
+    const bool pauses = phase_makes_steps(phase) || phase == PHASE_COOLDOWN;
+    *self = (struct saving){ .step = net->view->now.step,
+                             .end_ms = now_ms + patience_ms,
+                             .action = pauses ? ACTION_PAUSE : ACTION_CHECKPOINT };
+    return saving_at_risk(net) > 0 && has_checkpointer(net) &&
+           testnet_become_owner(net, why) == 0 && (!pauses || put_mark(net, why));
 }
 
-uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
+static void give(struct saving *self, struct testnet *net, uint64_t now_ms)
 {
-    if (now_ms < self->order_ms) return self->order_ms;
-    const struct wire_control order = { .action = ACTION_CHECKPOINT,
+    const struct wire_control order = { .action = self->action,
                                         .incarnation = net->view->incarnation,
                                         .number = clock_unix_ms() };
     tap_mail(net->tap, "coordinator", FRAME_CONTROL, &order);
     self->order_ms = now_ms + AGAIN_MS;
-    return self->order_ms;
 }
 
-// A save in pieces of a step that was due anyway may be recorded after the order: the run went on behind it,
-// and the checkpoint that was ordered is still to come.
-static bool is_saved(const struct saving *self, const struct testnet *net)
+uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
 {
-    const struct wire_run *now = &net->view->now;
-    return now->checkpoint_step >= self->step &&
-           (saving_at_risk(net) == 0 || !now->checkpoint_pieces);
+    if (now_ms >= self->order_ms) give(self, net, now_ms);
+    return self->order_ms;
 }
 
 // It has ended, and is not started again: somebody else told it to end, as when all processes get SIGTERM.
@@ -65,6 +78,34 @@ static bool is_gone(const struct child *child) { return !child->pid && !child->d
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)
 {
     const struct wire_run *now = &net->view->now;
-    return is_saved(self, net) || now->phase == PHASE_FINISHED || net->insists ||
-           now_ms >= self->end_ms || is_gone(&net->fleet.children[0]) || is_gone(net->coordinator);
+    const bool done = self->action == ACTION_PAUSE ? now->phase == PHASE_PAUSED
+                                                   : now->checkpoint_step >= self->step;
+    return done || now->phase == PHASE_FINISHED || net->insists || now_ms >= self->end_ms ||
+           is_gone(&net->fleet.children[0]) || is_gone(net->coordinator);
+}
+
+int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,
+                  uint64_t *ret_due_ms)
+{
+    const struct wire_run *now = &net->view->now;
+    char path[PATH_MAX + 32];
+    *ret_due_ms = UINT64_MAX;
+    snprintf(path, sizeof path, "%s/%s", net->state_dir, MARK);
+    if (self->action != ACTION_RESUME && access(path, F_OK) != 0) return 0;
+    if (self->action != ACTION_RESUME) {
+        *self = (struct saving){ .action = ACTION_RESUME };
+        const int rc = testnet_become_owner(net, why);
+        if (rc < 0) return rc;
+    }
+    *ret_due_ms = now_ms + AGAIN_MS;
+    if (net->view->incarnation == 0) return 0; // Nothing was heard yet
+    if (now->phase == PHASE_PAUSED || now->pausing) {
+        *ret_due_ms = saving_order(self, net, now_ms);
+        return 0;
+    }
+    *self = (struct saving){ 0 };
+    *ret_due_ms = UINT64_MAX;
+    if (unlink(path) == 0 || errno == ENOENT) return 0;
+    const int error = errno;
+    return why_set(why, fault_from_errno(error), "%s cannot be removed: %s", path, strerror(error));
 }

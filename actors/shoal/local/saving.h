@@ -1,8 +1,14 @@
 #pragma once
-// saving -- what `up` does when it is interrupted for the first time: the coordinator is told to have a
-// checkpoint written, as by `shoal checkpoint`, and the actors go on until it is complete.
+// saving -- what `up` does when it is interrupted for the first time, and after that at its next start. The run is told
+// to pause, as by `shoal pause`: its epoch ends, the checkpoint of its last step is written, and no other epoch begins,
+// so the actors can be stopped. The next `up` has it go on. In a phase without steps the coordinator is told to have a
+// checkpoint written, as by `shoal checkpoint`.
 //
 //     interrupted ─▶ saving_begin ─▶ order, order ... ─▶ saving_is_over ─▶ the actors are stopped
+//     started again ─▶ saving_resume ... ─▶ the run goes on
+//
+// The file <state_dir>/paused-to-stop says that it was `up` that had the run paused. A run that its owner has paused
+// stays so.
 //
 // Only a run whose members trust one another needs it: there the newest state is in the memory of the
 // trainers alone. In a run with rounds a checkpointer finds it again from the results on disk.
@@ -12,6 +18,7 @@
 struct saving {
     uint64_t step; // The newest when the interrupt came
     uint64_t end_ms, order_ms;
+    uint8_t action;
 };
 
 // Steps that are in no checkpoint, and so in memory alone. 0: none, or the run keeps them otherwise.
@@ -25,3 +32,8 @@ uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
 
 // It is saved, the time is up, the second interrupt has come, or broker or coordinator have ended for good.
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms);
+
+// Has a run go on that an earlier `up` had paused; `self` is zero at first. Call it at each turn; returns when it
+// wants to be called again, UINT64_MAX: all is done. A fault: the run cannot be told.
+int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,
+                  uint64_t *ret_due_ms);

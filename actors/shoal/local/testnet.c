@@ -352,6 +352,7 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
 int testnet_become_owner(struct testnet *self, struct why *why)
 {
     char path[PATH_MAX];
+    if (self->owner) return 0;
     key_path(self, "coordinator", path);
     int rc = identity_load(path, NULL, why, &self->owner);
     if (rc < 0) return rc;

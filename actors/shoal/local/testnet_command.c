@@ -100,10 +100,13 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
 
 static int watch(struct session *self, struct why *why)
 {
+    struct saving resuming = { 0 };
     int rc = 0;
     while (rc == 0 && !self->net.asked_to_stop && self->net.view->now.phase != PHASE_FINISHED) {
-        uint64_t due_ms = progress_tick(&self->progress, self->net.view, clock_ms());
-        rc = testnet_turn(&self->net, due_ms, why);
+        const uint64_t due_ms = progress_tick(&self->progress, self->net.view, clock_ms());
+        uint64_t resume_ms;
+        rc = saving_resume(&resuming, &self->net, clock_ms(), why, &resume_ms);
+        if (rc == 0) rc = testnet_turn(&self->net, resume_ms < due_ms ? resume_ms : due_ms, why);
     }
     return rc;
 }
