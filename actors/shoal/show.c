@@ -38,8 +38,8 @@ char *show_duration(double seconds, char text[SHOW_MAX])
 // Digests are taken where epochs begin and end.
 char *show_digest_step(uint64_t step, uint64_t now, char text[SHOW_MAX])
 {
-    snprintf(text, SHOW_MAX, step < now ? "the epoch's first step (%" PRIu64 ")" : "step %" PRIu64,
-             step);
+    snprintf(text, SHOW_MAX,
+             step < now ? "step %" PRIu64 ", with which the epoch began" : "step %" PRIu64, step);
     return text;
 }
 

@@ -181,9 +181,9 @@ static int run(struct monitor *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("topic", 0, "LIST", TO_TEXT(struct monitor, topics),
-         "Only these, with commas between: RUN ROSTER MEMBERS ROUND COMMIT WINDOW STEPS EPOCH_END "
-         "BEAT "
-         "CLAIM PROGRESS (all)"),
+         "Only these, with commas between: RUN ROSTER MEMBERS ROUND COMMIT LINKING WINDOW STEPS "
+         "GROUP "
+         "PUSHES EPOCH_END BEAT CLAIM PROGRESS (all)"),
     FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
          "End after N lines"),

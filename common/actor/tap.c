@@ -254,8 +254,8 @@ int tap_no_answer(const struct tap *self, const char *address, unsigned patience
                        self->own ? "; give a key that it admits, with -i FILE" : "");
     if (trouble) return why_set(why, FAULT_UNREACHABLE, "%s: %s", address, trouble);
     return why_set(why, FAULT_UNREACHABLE,
-                   "no broker answers at %s within %g s: is --server-addr right?", address,
-                   patience_ms / 1000.0);
+                   "no broker answers at %s within %g s: does it run, and is the address right?",
+                   address, patience_ms / 1000.0);
 }
 
 struct wire_head tap_head(const struct letter *letter)

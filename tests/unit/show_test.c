@@ -57,7 +57,7 @@ static void test_the_step_of_a_digest(void **state)
 {
     (void)state;
     char text[SHOW_MAX];
-    assert_string_equal(show_digest_step(0, 12, text), "the epoch's first step (0)");
+    assert_string_equal(show_digest_step(0, 12, text), "step 0, with which the epoch began");
     assert_string_equal(show_digest_step(40, 40, text), "step 40");
 }
 

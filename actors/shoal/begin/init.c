@@ -116,8 +116,9 @@ static const struct strategy {
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later, and when one dies the run goes back about 10 steps, to what its\n"
-      "           neighbour has in memory, and on with as many as an epoch begins with: a smaller\n"
-      "           init_min_clients lets it go on with fewer. All trust one another and see the\n"
+      "           neighbour has in memory, and on with as many as an epoch begins with (also "
+      "later\n"
+      "           a smaller init_min_clients can be written). All trust one another and see the\n"
       "           folder saves; links are encrypted (strategy.link)\n",
       true },
     { "server", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,

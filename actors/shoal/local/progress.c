@@ -55,7 +55,8 @@ static void put_line(const struct progress *self, const struct run_view *view, u
     const bool waits = now->pending > 0 && phase_makes_steps(now->phase);
     put_loss(self, loss, sizeof loss);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
-    show_count((double)now->tokens_per_s, rate);
+    if (now->tokens_per_s > 0) show_count((double)now->tokens_per_s, rate);
+    else strcpy(rate, "-"); // Not known yet
     if (view->beats && now_ms - self->heard_ms > SILENT_MS)
         snprintf(end, sizeof end, "the coordinator has said nothing for %" PRIu64 " s",
                  (now_ms - self->heard_ms) / 1000);

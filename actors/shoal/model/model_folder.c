@@ -7,6 +7,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/crypto/merkle.h"
+#include "common/learner/first_state.h"
 #include "common/model/genesis.h"
 #include "common/model/model_config.h"
 #include "common/model/model_tensors.h"
@@ -94,7 +95,15 @@ int model_folder_prepare(const char *dir, struct why *why, struct model_folder *
     char path[PATH_MAX];
     struct model_folder self = { 0 };
     snprintf(path, sizeof path, "%s/config.json", dir);
+    struct hash params;
     int rc = model_folder_read_config(path, why, &self.shape, &self.config);
+    if (rc == FAULT_NOT_FOUND && first_state_params(dir, NULL, &params) == 0 &&
+        !hash_is_none(&params))
+        rc = why_set(
+            why, FAULT_USAGE,
+            "%s is a save in pieces; first: shoal checkpoint export --save %s --model MODEL "
+            "--out OUT",
+            dir, dir);
     if (rc == 0) rc = prepare(&self, why);
     if (rc < 0) model_folder_free(&self);
     else *ret_model = self;

@@ -185,5 +185,5 @@ int shoal_restore(int argc, char **argv)
         "  shoal restore --ticket ticket -i coordinator.key\n"
         "  shoal restore --step 200 --ticket ticket -i coordinator.key\n"
         "  shoal status --ticket ticket          shows the checkpoints\n",
-        "the run is back at the checkpoint");
+        "the run is back there; no restore goes to a newer checkpoint or save any more");
 }

@@ -372,7 +372,7 @@ static void print_view(const struct status *self, const struct run_view *view)
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     print_older(&now->older);
-    if (now->memory_step)
+    if (now->memory_step > now->checkpoint_step)
         printf("  step %" PRIu64
                " is kept in the trainers' memory: if one dies, the run goes on there\n",
                now->memory_step);
