@@ -104,10 +104,23 @@ static bool is_unread(const struct epoch *self, const struct turn *turn)
            !(turn->pace->way_back && turn->pace->way_back(turn, &way));
 }
 
+// The run has to go back, as nobody is left that holds its newest step, and more trainers must be here before it does:
+// those that are may be cut off from the others. How many. Said after a lease, as is_searched.
+static uint32_t missing_to_go_back(const struct epoch *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    const uint32_t here = roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                          roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING);
+    const uint32_t wanted = turn->rules->init_min_clients;
+    const bool is_long = self->few_ms && turn->now_ms - self->few_ms >= turn->rules->lease_ms;
+    return turn->run->phase == PHASE_COOLDOWN && is_long && here < wanted ? wanted - here : 0;
+}
+
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
     const uint16_t missing = (uint16_t)turn_count_missing(turn);
+    const uint16_t to_go_back = (uint16_t)missing_to_go_back(self, turn);
     const bool may_lack = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_TRAIN;
     const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
     const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
@@ -116,6 +129,13 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
+    // mutant: windows: a run that goes back once more trainers are here does not say so
+    else if (to_go_back)
+        snprintf(text, EPOCH_LACKS_MAX,
+                 "nobody here holds the run's state of step %" PRIu64
+                 ": it goes back once %u more trainer%s here (init_min_clients %u)",
+                 turn->run->step, to_go_back, to_go_back == 1 ? " is" : "s are",
+                 (uint16_t)turn->rules->init_min_clients);
     else if (rests && holdings_are_split(&self->holdings, turn))
         holdings_print_sides(&self->holdings, turn, text, EPOCH_LACKS_MAX);
     else if (is_over)
@@ -248,7 +268,10 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     const struct run *run = turn->run;
     // mutant: windows: who has reported the step is not among those that hold it
     const bool is_here = holdings_somebody_says(&self->holdings, turn);
-    if (!turn->pace->trusted || trainers_heard(turn) < turn->rules->init_min_clients || is_here) {
+    const bool few = trainers_heard(turn) < turn->rules->init_min_clients;
+    if (!turn->pace->trusted || is_here || !few) self->few_ms = 0;
+    else if (!self->few_ms) self->few_ms = turn->now_ms;
+    if (!turn->pace->trusted || is_here || few) {
         self->lost_ms = 0;
         return false;
     }
@@ -425,7 +448,9 @@ static struct wire_record_restore way_back(const struct epoch *self, const struc
     const bool in_memory = turn->pace->way_back && turn->pace->way_back(turn, &way);
     // mutant: keeping: a run goes back to an older step than it must
     if (in_memory && (!run_has_checkpoint(run) || way.point.step >= saved.step)) {
-        snprintf(ret_words, WAY_WORDS_MAX, "going on from the memory of the others");
+        const bool on_disk = run_has_checkpoint(run) && way.point.step == saved.step;
+        snprintf(ret_words, WAY_WORDS_MAX, "going on from the memory of the others%s",
+                 on_disk ? ", or from the newest save, which is of that step" : "");
         return way.point;
     }
     const char *where = begins_again(turn) ? "there is no checkpoint, and the run begins again"

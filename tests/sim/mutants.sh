@@ -779,6 +779,8 @@ by_unit 'late: who is out cannot end the last cooldown' coordinator_test '|| lac
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
     'run_has_checkpoint(run)' 'run'
+by_unit 'windows: a run that goes back once more trainers are here does not say so' coordinator_test \
+    'if (to_go_back)' 'if (to_go_back > UINT16_MAX - 1)'
 by_unit 'windows: a run whose newest step is lost does not say so' coordinator_test \
     'is_given_up(self, turn)' '!turn && is_given_up(self, turn)'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'

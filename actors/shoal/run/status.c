@@ -290,6 +290,12 @@ static const char *digest_name(const struct run_view *view)
     return has_state ? "state digest" : "digest";
 }
 
+// The newest checkpoint or save is not so old as long as they are written.
+static uint64_t steps_since(const struct wire_run *now)
+{
+    return now->step > now->checkpoint_step ? now->step - now->checkpoint_step : 0;
+}
+
 static void print_rate(const struct run_view *view)
 {
     if (view->now.steps_per_s > 0) printf("%.3g steps/s   ", (double)view->now.steps_per_s);
@@ -368,7 +374,8 @@ static void print_view(const struct status *self, const struct run_view *view)
         printf("  %s %s of %s\n", digest_name(view), hash_to_hex(&now->digest, hex),
                show_digest_step(now->digest_step, now->step, a));
     if (!hash_is_none(&now->checkpoint_digest))
-        printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
+        printf("  checkpoint %s, %" PRIu64 " step%s ago, digest %.16s\n", now->checkpoint_name,
+               steps_since(now), show_s(steps_since(now)),
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     print_older(&now->older);
