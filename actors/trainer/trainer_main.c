@@ -14,7 +14,8 @@ static const struct flag flags[] = {
          "Compute threads (1)"),
     FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct member_options, micro_batch, 1, 4096),
          "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). A run with "
-         "verification_percent has its own, compute.micro_batch_size: it is part of a result",
+         "verification_percent, or in step (allreduce, sharded, server), has its own, "
+         "compute.micro_batch_size: its bits depend on it",
          .env = "MICRO_BATCH_SIZE"),
     FLAG("guest", 0, NULL, TO_SWITCH(struct member_options, guest),
          "In a run of somebody else, as `shoal join` starts it: says how far the run is, speaks of "

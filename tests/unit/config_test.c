@@ -567,8 +567,9 @@ static void keys_explain_themselves(void **state)
     assert_string_equal(
         text,
         "config.min_clients (integer)\n"
-        "  An epoch ends early when fewer members than this are healthy. So many trainers that "
-        "are left alone speak for the run: among strangers, more than may lie together.\n"
+        "  An epoch ends early when fewer members than this are healthy. If only so many "
+        "trainers are left, they alone decide what the model is: among strangers, more than may "
+        "lie together.\n"
         "  range 1..16384 members; required\n"
         "  Part of the run: every member must have the same.\n");
     free(text);

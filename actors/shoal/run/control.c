@@ -120,14 +120,15 @@ static int control(int argc, char **argv, uint8_t action, const char *about, con
 
 int shoal_pause(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_PAUSE,
-                   "The epoch ends with the round in hand, or with kind = \"allreduce\", "
-                   "\"sharded\" or \"server\" after the step in hand, and the run rests once its "
-                   "checkpoint is written.\n"
-                   "It goes on with a new epoch.\n\n"
-                   "  shoal pause --ticket ticket -i coordinator.key\n"
-                   "  TICKET=ticket shoal pause -i coordinator.key\n",
-                   "the run will pause after the round or step in hand");
+    return control(
+        argc, argv, ACTION_PAUSE,
+        "The epoch ends with the round in hand, or with kind = \"allreduce\", "
+        "\"sharded\" or \"server\" after the step in hand (mode async: once the tasks that "
+        "are out are done), and the run rests once its checkpoint is written.\n"
+        "It goes on with a new epoch.\n\n"
+        "  shoal pause --ticket ticket -i coordinator.key\n"
+        "  TICKET=ticket shoal pause -i coordinator.key\n",
+        "the run will pause after the round or step in hand");
 }
 
 int shoal_resume(int argc, char **argv)

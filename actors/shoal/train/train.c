@@ -73,7 +73,8 @@ static const struct command_line line = {
     .about =
         "One trainer alone, without a run: to find a learning rate, or to make a small model. "
         "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
-        "--resume; with strategy.kind = \"allreduce\", \"sharded\" or \"server\" they are those of "
+        "--resume; with strategy.kind = \"allreduce\", \"sharded\" or \"server\" (in step) they "
+        "are those of "
         "the run, however many trainers it has. The GPU's part has been compiled, not yet run on a "
         "GPU.\n\n"
         "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
