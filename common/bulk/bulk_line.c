@@ -77,7 +77,7 @@ static void drop_handshake(struct bulk_line *self)
 void bulk_line_close(struct bulk_line *self)
 {
     struct bulk_message *next;
-    if (self->fd > 0) close(self->fd);
+    if (self->fd >= 0) close(self->fd);
     drop_handshake(self);
     sealing_destroy(&self->seal);
     sealing_destroy(&self->unseal);
@@ -92,7 +92,7 @@ void bulk_line_close(struct bulk_line *self)
 void bulk_line_cut(struct bulk_line *self)
 {
     static const struct linger none = { .l_onoff = 1 };
-    if (self->fd > 0) setsockopt(self->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    if (self->fd >= 0) setsockopt(self->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     bulk_line_close(self);
 }
 

@@ -88,7 +88,7 @@ int bulk_line_connect(struct bulk_line *self, const struct handshake_self *own,
 // Takes a connection that was accepted.
 void bulk_line_accept(struct bulk_line *self, const struct handshake_self *own, int fd);
 
-// Allowed if it is closed, or all zero.
+// Allowed if it is closed.
 void bulk_line_close(struct bulk_line *self);
 // The same, and the other end sees a reset: nothing of it waits in the kernel any more.
 void bulk_line_cut(struct bulk_line *self);

@@ -125,8 +125,10 @@ void hash_run_drop(struct hash_run *self)
     struct hash_beside *beside = self->beside;
     if (beside) {
         lock(beside);
+        const bool hashes = beside->first == self;
+        if (hashes) self->given = self->done; // So that the part in hand is its last
         while (beside->first == self) ensure(pthread_cond_wait(&beside->done, &beside->lock) == 0);
-        if (self->done < self->given) TAILQ_REMOVE(&beside->runs, self, line);
+        if (!hashes && self->done < self->given) TAILQ_REMOVE(&beside->runs, self, line);
         unlock(beside);
     }
     hasher_end(&self->hasher);

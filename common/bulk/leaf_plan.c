@@ -161,7 +161,7 @@ bool leaf_plan_next(const struct leaf_plan *self, uint32_t holder, bool is_quiet
     if (!at->is_in || self->todo_count == 0) return false;
     if (find_up(todo, lacks, at->home, at->high, ret_leaf)) return true;
     if (find_down(todo, lacks, at->low, at->home, ret_leaf)) return true;
-    // When all are asked for the first leaf, it is soon known whether anybody has it
+    // Nothing is on its way: each is asked for another leaf, so it is soon known whether anybody has one
     if (is_quiet) return find_up(todo, lacks, 0, self->leaves, ret_leaf);
     if (!may_scout(self, at)) return false;
     const uint32_t place = place_of(at->scouts, self->leaves);

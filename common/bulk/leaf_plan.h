@@ -7,7 +7,7 @@
 // A holder has leaves in long runs (common/vector/share_list.h), so what it said of one leaf is taken for true of the
 // leaves around it. Its *window* is the run around its home up to the next leaf that it lacks, on both sides: leaves
 // in there are asked of it, upwards from home, then downwards. When there is none left, it is asked for single
-// leaves elsewhere, one at a time, at places that halve what is left (Van der Corput, 1935), until it has one: that is
+// leaves elsewhere, at places that halve what is left (Van der Corput, 1935), until it has one: that is
 // its new home. After PLAN_MISSES_MAX of these in a row it is asked no more, unless nothing at all is on its way.
 //
 // A holder that has not answered yet is taken to have all. So holders of whole states share the first missing leaf

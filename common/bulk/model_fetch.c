@@ -150,9 +150,9 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
     for (uint32_t i = 0; i < fetch->holders_count; i++) {
         struct peer *peer = fetch->holders[i].peer;
         if (fetch->holders[i].state != HOLDER_SERVING) continue;
-        self->coming += self->coming
-                            ? peers_ask_again(fetch->peers, peer, fetch, 0, now_ms)
-                            : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest, now_ms);
+        self->coming += self->coming ? peers_ask_again(fetch->peers, peer, fetch, 0, now_ms)
+                                     : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest,
+                                                        self->leaf_count, now_ms);
     }
 }
 

@@ -203,6 +203,8 @@ static bool ask(struct peers *self, const struct want *question)
     else if (want->is_leaves)
         bulk_line_put(&peer->line, self->run, FRAME_WANT_LEAVES, &leaves, NULL, 0);
     else bulk_line_put(&peer->line, self->run, FRAME_WANT, &piece, NULL, 0);
+    if (peer->wants == 0) peer->patience_ms = 0;
+    if (peer->patience_ms < want->patience_ms) peer->patience_ms = want->patience_ms;
     peer->wants++;
     peer->bytes += want->count;
     self->wants_count++;
@@ -224,15 +226,22 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
                                      .hash = *hash });
 }
 
+// A list is sent whole, as chunks are: it has the time of as many of them as it is long.
+static uint64_t list_patience(const struct peers *self, uint32_t leaves)
+{
+    const uint64_t chunks = (uint64_t)leaves * HASH_BYTES / BULK_CHUNK_BYTES + 1;
+    return self->patience_ms * (chunks > LEAVES_PATIENCE ? chunks : LEAVES_PATIENCE);
+}
+
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
-                      const struct hash *digest, uint64_t now_ms)
+                      const struct hash *digest, uint32_t leaves, uint64_t now_ms)
 {
     return ask(self, &(struct want){ .peer = peer,
                                      .fetch = fetch,
                                      .piece = PIECE_LEAVES,
                                      .sent_ms = now_ms,
                                      .hash = *digest,
-                                     .patience_ms = (uint64_t)self->patience_ms * LEAVES_PATIENCE,
+                                     .patience_ms = list_patience(self, leaves),
                                      .is_leaves = true });
 }
 
@@ -314,10 +323,10 @@ void peers_forget_fetch(struct peers *self, const struct fetch *fetch)
 
 static uint64_t deadline_ms(const struct want *want)
 {
-    const uint64_t heard_ms = want->peer->heard_ms;
+    const uint64_t heard_ms = want->peer->heard_ms, patience_ms = want->peer->patience_ms;
     const uint64_t since_ms = want->sent_ms > heard_ms ? want->sent_ms : heard_ms;
-    const uint64_t quiet_ms = since_ms + want->patience_ms;
-    const uint64_t overdue_ms = want->sent_ms + want->patience_ms * OVERDUE;
+    const uint64_t quiet_ms = since_ms + patience_ms;
+    const uint64_t overdue_ms = want->sent_ms + patience_ms * OVERDUE;
     return quiet_ms < overdue_ms ? quiet_ms : overdue_ms;
 }
 
@@ -520,7 +529,10 @@ static bool hear_peer(struct peers *self, struct peer *peer, uint64_t now_ms, st
     if (heard == BULK_MAIL) peer->reputation.has_lied = true;
     if (rc >= 0 && heard == BULK_NOTHING) return peer->has_news = false;
     if (peer->wants || heard == BULK_MAIL) self->silent = peer;
-    else close_peer(self, peer); // It may: nothing was asked
+    else { // It may: nothing was asked
+        close_peer(self, peer);
+        forget_peer(self, peer);
+    }
     return false;
 }
 

@@ -53,7 +53,9 @@ struct peer {
     struct bulk_line line;
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
-    uint64_t halved_ms;            // When the window was last halved
+    uint64_t
+        patience_ms; // The longest of the open requests: answers come one after another, a long one before a short one
+    uint64_t halved_ms; // When the window was last halved
     struct reputation reputation;
 };
 
@@ -90,7 +92,7 @@ bool peers_is_spent(const struct peers *self); // No peer has credit left
 bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch, uint32_t piece,
                      const struct hash *hash, uint64_t offset, uint32_t count, uint64_t now_ms);
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
-                      const struct hash *digest, uint64_t now_ms);
+                      const struct hash *digest, uint32_t leaves, uint64_t now_ms);
 
 // Repeats to this peer the oldest late request of this fetch that another peer has. At most three
 // peers are asked for one piece at once; one that lacks it makes room for another. The fetch may say that the peer

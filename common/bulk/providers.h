@@ -19,7 +19,7 @@
 // PROVIDERS_KEPT_MAX of them) and asked, named or not, until it fails; its samples are proved each
 // time, so it need not be trusted. A provider that failed is asked last for PROVIDERS_FORGIVE_MS:
 // while there are others, it costs one time-out. If the table is full, it forgets a provider that
-// is neither named nor kept: the one that failed longest ago.
+// is neither named nor kept: first those that have not failed, then the one that failed longest ago.
 //
 // Values only: no sockets, no clock.
 
@@ -66,7 +66,7 @@ void providers_begin(struct providers *self);
 struct provider_peer *providers_next(const struct providers *self, uint32_t times, uint64_t now_ms);
 
 // A provider that is to be tried with this question before the others are asked; NULL: none now.
-// The trial ends with providers_end_trial, after *ret_ms at most.
+// The trial ends with providers_end_trial or providers_fail, after *ret_ms at most.
 struct provider_peer *providers_try(struct providers *self, uint64_t now_ms, uint32_t *ret_ms);
 
 // It gave a right answer (is_ok) after took_ms, or nothing until took_ms were over: then it is

@@ -103,12 +103,19 @@ const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint
 
 static json_t *number(uint64_t value) { return json_integer((json_int_t)value); }
 
+// NULL: no memory. A list that lacks one would be taken for whole.
+static json_t *append(json_t *array, json_t *value)
+{
+    if (array && json_array_append_new(array, value) == 0) return array;
+    json_decref(array);
+    return NULL;
+}
+
 static json_t *pack_list(const struct interval *list, size_t count)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(array,
-                              json_pack("[o, o]", number(list[i].begin), number(list[i].end)));
+        array = append(array, json_pack("[o, o]", number(list[i].begin), number(list[i].end)));
     return array;
 }
 
@@ -129,8 +136,7 @@ static json_t *pack_state(const struct checkpoint_manifest *self)
     json_t *state = json_array();
     for (size_t i = 0; i < self->item_count; i++) {
         const struct tags_item *item = &self->items[i];
-        json_array_append_new(state,
-                              json_pack("{s: s, s: s, s: o, s: o, s: b}", "name", item->name, "tag",
+        state = append(state, json_pack("{s: s, s: s, s: o, s: o, s: b}", "name", item->name, "tag",
                                         tags_tag_name(item->tag), "elements",
                                         number(item->elements), "element_bytes",
                                         number(item->element_bytes), "saved", (int)self->saved[i]));
@@ -143,9 +149,9 @@ static json_t *pack_files(const struct checkpoint_manifest *self)
     json_t *files = json_array();
     for (size_t i = 0; i < self->file_count; i++) {
         const struct checkpoint_record *file = &self->files[i];
-        json_array_append_new(files, json_pack("{s: s, s: o, s: o}", "name", file->name, "bytes",
-                                               number(file->bytes), "sha256",
-                                               sealed_json_hash(&file->hash)));
+        files =
+            append(files, json_pack("{s: s, s: o, s: o}", "name", file->name, "bytes",
+                                    number(file->bytes), "sha256", sealed_json_hash(&file->hash)));
     }
     return files;
 }

@@ -26,17 +26,26 @@ struct pieces {
     struct pieces_meta meta;
 };
 
+// A folder by the name of a save is one if it has a manifest. One that is damaged is named when it is opened.
+static bool has_manifest(int root, uint64_t step)
+{
+    char path[PIECES_NAME + sizeof CHECKPOINT_MANIFEST], name[PIECES_NAME];
+    snprintf(path, sizeof path, "%s/%s", pieces_folder_name(step, name), CHECKPOINT_MANIFEST);
+    return faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int pieces_list(const char *root, struct why *why, uint64_t *ret_steps, size_t *ret_count)
 {
     int fd, rc = checkpoint_root_open(root, why, &fd);
     if (rc < 0) return rc;
     struct checkpoint_steps list;
     rc = checkpoint_root_steps(fd, root, why, &list);
+    size_t count = 0;
+    for (size_t i = 0; rc == 0 && i < list.count; i++)
+        if (has_manifest(fd, list.steps[i])) ret_steps[count++] = list.steps[i];
     close(fd);
-    if (rc < 0) return rc;
-    memcpy(ret_steps, list.steps, list.count * sizeof *list.steps);
-    *ret_count = list.count;
-    return 0;
+    if (rc == 0) *ret_count = count;
+    return rc;
 }
 
 // ---- opening ------------------------------------------------------------------------------------
@@ -99,9 +108,13 @@ static int look_at_pieces(const struct pieces *self, struct why *why)
             struct stat stat;
             if (bytes == 0) continue;
             pieces_piece_name(item, w, name);
-            if (fstatat(self->dir, name, &stat, AT_SYMLINK_NOFOLLOW) < 0)
-                return why_set(why, FAULT_CORRUPT, "incomplete: %s: %s; refused", name,
-                               strerror(errno));
+            if (fstatat(self->dir, name, &stat, AT_SYMLINK_NOFOLLOW) < 0) {
+                const int error = errno;
+                return error == ENOENT
+                           ? why_set(why, FAULT_CORRUPT, "incomplete: %s: %s; refused", name,
+                                     strerror(error))
+                           : why_set(why, fault_from_errno(error), "%s: %s", name, strerror(error));
+            }
             if ((uint64_t)stat.st_size != piece_file_bytes(bytes))
                 return why_set(why, FAULT_CORRUPT,
                                "%s has %" PRIu64 " bytes, by the cut it has %" PRIu64 "; refused",

@@ -91,9 +91,9 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
 }
 
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
-                      const struct hash *digest, uint64_t now_ms)
+                      const struct hash *digest, uint32_t leaves, uint64_t now_ms)
 {
-    (void)digest, (void)now_ms;
+    (void)digest, (void)leaves, (void)now_ms;
     return ask(self, &(struct asked){
                          .fetch = fetch, .peer = peer, .piece = PIECE_LEAVES, .leaves = true });
 }

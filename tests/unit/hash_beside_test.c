@@ -83,6 +83,24 @@ static void a_run_that_is_dropped_is_left_alone(void **state)
     }
 }
 
+// Only the part in hand is waited for, not all that was given. A thread that is held up may find all of it done.
+static void a_run_that_is_dropped_is_not_waited_for(void **state)
+{
+    enum { MANY = 64 << 20, ROUNDS = 20 };
+    (void)state;
+    uint8_t *bytes = calloc(1, MANY);
+    uint64_t least = MANY;
+    for (int round = 0; round < ROUNDS && least == MANY; round++) {
+        struct hash_run run;
+        hash_run_begin(&run, beside, bytes);
+        hash_run_give(&run, MANY);
+        hash_run_drop(&run);
+        if (run.done < least) least = run.done;
+    }
+    free(bytes);
+    assert_true(least < MANY);
+}
+
 static void memory_in_large_pages_is_of_the_size_asked_for(void **state)
 {
     (void)state;
@@ -98,5 +116,5 @@ static void memory_in_large_pages_is_of_the_size_asked_for(void **state)
 }
 
 TESTS_WITH(begin, end, TEST(runs_have_the_hash_of_their_bytes), TEST(a_run_of_nothing_ends),
-           TEST(a_run_that_is_dropped_is_left_alone),
+           TEST(a_run_that_is_dropped_is_left_alone), TEST(a_run_that_is_dropped_is_not_waited_for),
            TEST(memory_in_large_pages_is_of_the_size_asked_for))

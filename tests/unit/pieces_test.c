@@ -518,6 +518,12 @@ static void what_is_no_save_is_not_counted_and_stays(void **state)
     assert_true(is_there("step-00000004") && is_there("step-00000003"));
     assert_false(is_there("step-00000002") || is_there("step-00000001"));
     for (int i = 0; i < 3; i++) assert_true(is_there(others[i]));
+    uint64_t steps[CHECKPOINT_LIST_MAX];
+    size_t count;
+    assert_int_equal(pieces_list(root, NULL, steps, &count), 0);
+    assert_int_equal(count, 3);
+    assert_true(steps[0] == 5 && steps[1] == 4 &&
+                steps[2] == 3); // The damaged one is named as it is opened
 }
 
 // The workers have taken different steps: what all have alike is as the first one has it.
