@@ -181,17 +181,27 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
                 was_folder ? "the other members may have it and are asked next" : "asking again");
 }
 
-// The coordinator hears of it each time. If nobody can read the save, it takes the run back to an older one.
-static void tell_unread(struct replica *self, const struct wire_loaded *loaded, struct outbox *out)
+static void note_unread(struct replica *self, const struct wire_loaded *loaded)
 {
     if (!is_unread(self, loaded->step, &self->pieces_digest)) self->readable = 0;
     if (loaded->readable) self->readable = loaded->readable;
     self->unread = (struct wire_saved_step){ loaded->step, self->pieces_digest };
-    struct wire_unread unread = { .step = loaded->step,
-                                  .digest = self->pieces_digest,
+    _Static_assert(sizeof self->unread_because == sizeof loaded->reason, "the same words");
+    memcpy(self->unread_because, loaded->reason, sizeof self->unread_because);
+}
+
+// The coordinator hears of a save that cannot be read each time that no peer had its state either: one may have it in its
+// store, though it reports nothing, and then it is not lost (seed 16479). If all members say so, the coordinator takes
+// the run back to an older one.
+static void tell_unread(const struct replica *self, const struct member *member, struct outbox *out)
+{
+    const struct wire_run *run = &member->now;
+    if (!is_in_pieces(self, run) || !is_unread(self, run->pin_step, &run->pin_digest)) return;
+    struct wire_unread unread = { .step = self->unread.step,
+                                  .digest = self->unread.digest,
                                   .readable = self->readable };
-    _Static_assert(sizeof unread.because == sizeof loaded->reason, "the same words");
-    memcpy(unread.because, loaded->reason, sizeof unread.because);
+    memcpy(unread.because, self->unread_because, sizeof unread.because);
+    // mutant: older: nobody hears that a save cannot be read
     outbox_mail(out, "coordinator", FRAME_UNREAD, &unread);
 }
 
@@ -212,8 +222,7 @@ static void hear_loaded(struct replica *self, struct member *member,
 {
     self->loading = false;
     if (!loaded->ok) {
-        // mutant: older: nobody hears that a save cannot be read
-        if (self->own_folder && self->pieces) tell_unread(self, loaded, out);
+        if (self->own_folder && self->pieces) note_unread(self, loaded);
         failed(self, true, loaded->reason, out);
         return;
     }
@@ -253,11 +262,12 @@ void replica_move(struct replica *self, struct member *member, uint64_t step,
     self->tell_ms = 0;
 }
 
-static void hear_fetched_model(struct replica *self, const struct wire_fetched_model *fetched,
-                               struct outbox *out)
+static void hear_fetched_model(struct replica *self, const struct member *member,
+                               const struct wire_fetched_model *fetched, struct outbox *out)
 {
     self->fetching = false;
     if (!fetched->ok) {
+        tell_unread(self, member, out);
         failed(self, false, fetched->reason, out);
         return;
     }
@@ -361,7 +371,7 @@ void replica_hear(void *state, const struct member_turn *turn)
     case FRAME_RESUME: self->resume = *(const struct wire_load *)body; break;
     case FRAME_BUILT: hear_built(self, body, out); break;
     case FRAME_LOADED: hear_loaded(self, member, body, out); break;
-    case FRAME_FETCHED_MODEL: hear_fetched_model(self, body, out); break;
+    case FRAME_FETCHED_MODEL: hear_fetched_model(self, member, body, out); break;
     }
 }
 

@@ -44,8 +44,9 @@ struct replica {
     bool pieces;                   // It was of a save in pieces
     struct hash pieces_digest;     // Of that save
     struct wire_saved_step unread; // The newest save that could not be read here
-    uint64_t readable;             // And the newest of the older ones that could be; 0: none
-    uint64_t step;                 // Held, if holding
+    char unread_because[sizeof((struct wire_unread *)0)->because];
+    uint64_t readable;      // And the newest of the older ones that could be; 0: none
+    uint64_t step;          // Held, if holding
     struct hash digest;     // Of the parameters held; none: the pace has not asked for it yet
     uint64_t epoch;         // Of the commit that led to them, or of one that continues from them
     uint64_t fetched_epoch; // The run's epoch when the pinned step was last fetched

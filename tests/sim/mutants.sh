@@ -842,7 +842,7 @@ by_unit 'restore: who holds the step that a run goes back to is forgotten' coord
 by_unit 'older: a save of which the numbers are damaged is taken for whole' windows_saves_test drop
 mutant 'older: the save that a run may go back to is removed' drop
 by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
-mutant 'older: nobody hears that a save cannot be read' drop
+mutant 'older: nobody hears that a save cannot be read' 'outbox_mail(out,' 'if (!member) outbox_mail(out,'
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
 by_unit 'group: one whose window is broken is told nothing more' group_test 'peer->formed > self->window' 'peer->fault || peer->formed > self->window'
 by_unit 'group: a question comes before the answer to the one before it' group_questions_test '!may ||' '(!may && !self) ||'
