@@ -143,6 +143,19 @@ static void see_member(struct ledger_report *report, const struct wire_member *m
     snprintf(known->name, sizeof known->name, "%s", member->name);
 }
 
+// What follows from a record of a phase, as run_apply has it: an epoch takes those that wait, and gives them back.
+static void see_phase(struct ledger_report *report, const struct wire_record_phase *phase)
+{
+    const bool begins = phase->phase == PHASE_WARMUP;
+    const bool ends = phase->phase == PHASE_WAITING || phase->phase == PHASE_PAUSED;
+    const uint8_t from = begins ? MEMBER_PENDING : MEMBER_HEALTHY;
+    report->phase = phase->phase;
+    report->epoch = phase->epoch;
+    for (uint32_t i = 0; i < report->members_count && (begins || ends); i++)
+        if (role_takes_steps(report->members[i].role) && report->members[i].state == from)
+            report->members[i].state = begins ? MEMBER_HEALTHY : MEMBER_PENDING;
+}
+
 static void see_round(struct reader *self, const struct wire_round *round)
 {
     self->report->rounds++;
@@ -325,17 +338,21 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
         report->starts++;
         return 0;
     case FRAME_RECORD_MEMBER: see_member(report, body); return 0;
-    case FRAME_RECORD_PHASE: {
-        const struct wire_record_phase *phase = body;
-        report->phase = phase->phase;
-        report->epoch = phase->epoch;
+    case FRAME_RECORD_PHASE: see_phase(report, body); return 0;
+    case FRAME_RECORD_ROUND:
+        report->phase = PHASE_TRAIN; // No record says so by itself
+        see_round(self, body);
         return 0;
-    }
-    case FRAME_RECORD_ROUND: see_round(self, body); return 0;
     case FRAME_RECORD_COMMIT: return see_commit(self, body, seq);
-    case FRAME_RECORD_WINDOW: see_window(self, body); return 0;
+    case FRAME_RECORD_WINDOW:
+        report->phase = PHASE_TRAIN;
+        see_window(self, body);
+        return 0;
     case FRAME_RECORD_STEPS: return see_steps(self, body, seq);
-    case FRAME_RECORD_GROUP: see_group(report, body); return 0;
+    case FRAME_RECORD_GROUP:
+        report->phase = PHASE_TRAIN;
+        see_group(report, body);
+        return 0;
     case FRAME_RECORD_LEASE: return see_lease(self, body, seq);
     case FRAME_RECORD_LEASE_END: return see_lease_end(self, body, seq);
     case FRAME_RECORD_EPOCH_END:
