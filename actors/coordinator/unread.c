@@ -125,23 +125,28 @@ char *unread_print(const struct unread *self, const struct turn *turn, char *tex
     uint32_t here;
     const uint32_t speakers = count_speakers(self, turn, &here);
     text[0] = 0;
-    if (speakers == 0 || !says_so(self, run, self->newest)) return text;
-    const char *name = run->roster.members[self->newest].name;
+    if (speakers == 0) return text;
+    uint32_t speaker = self->newest; // It may have begun again since
+    const bool is_known = is_here(turn, speaker) && says_so(self, run, speaker);
+    for (speaker = is_known ? speaker : 0; !is_here(turn, speaker) || !says_so(self, run, speaker);)
+        speaker++;
+    const char *name = run->roster.members[speaker].name;
+    const char *because = is_known ? self->because : "its log says why";
     const struct run_point *older = unread_older(self, turn);
     if (speakers < here)
         snprintf(text, max,
                  "%s cannot read the save of step %" PRIu64
                  " (%u of %u say so), %s has not said yet: %s",
-                 name, run->step, speakers, here, first_silent(self, turn), self->because);
+                 name, run->step, speakers, here, first_silent(self, turn), because);
     else if (!older)
         snprintf(text, max,
                  "nobody can read the save of step %" PRIu64 ", nor an older one; put it back from "
                  "a copy. %s: %s",
-                 run->step, name, self->because);
+                 run->step, name, because);
     else
         snprintf(text, max,
                  "nobody here can read the save of step %" PRIu64 "; waiting for processes that "
                  "may hold that state, then going back to the save of step %" PRIu64 ". %s: %s",
-                 run->step, older->at.step, name, self->because);
+                 run->step, older->at.step, name, because);
     return text;
 }

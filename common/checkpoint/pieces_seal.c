@@ -381,7 +381,6 @@ static void remove_each(int root, const char *place, judge_fn *judge, const void
     struct dirent *entry;
     int rc;
     while ((rc = dirfile_next(list, place, &why, &entry)) == 0 && entry)
-        // mutant: pieces: what cannot be removed ends the cleaning
         if (judge(entry->d_name, arg))
             add_fault(faults, dirfile_remove(root, entry->d_name, &why), &why);
     add_fault(faults, rc, &why);
@@ -467,6 +466,7 @@ static void retire_older(int root, const struct pieces_save *save, size_t keep, 
         const bool stays = cuts->count < keep || list.steps[i] >= save->spare;
         const bool reads = read_manifest_of(root, list.steps[i], &manifest);
         // mutant: pieces: a folder without a manifest is one of those that are kept
+        // mutant: pieces: what cannot be removed ends the cleaning
         if (!stays) add_fault(faults, retire(root, list.steps[i], &why), &why);
         else if (reads) cuts->of[cuts->count++] = manifest.cut;
         else knows_all = false;

@@ -375,7 +375,7 @@ static int open_shell(struct running *self, struct why *why)
     memcpy(shell.workers, self->workers, sizeof self->workers);
     int first = 0;
     if (self->promised.first.number || self->promised.second.number ||
-        self->promised.position.log_seq) {
+        self->promised.position.log_seq || !key_is_none(&self->promised.owner)) {
         shell.first[first].kind = FRAME_JOURNAL;
         shell.first[first++].body = &self->promised;
     }

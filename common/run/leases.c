@@ -85,6 +85,21 @@ static uint64_t choose(const struct leases *self, const struct table *table,
     return first;
 }
 
+// The first task to be dealt that has a strike already, and so needs no room for one; END: there is none.
+static uint64_t choose_struck(const struct leases *self, const struct table *table,
+                              const struct lease_rules *rules)
+{
+    const uint64_t pass = pass_of(table, table_frontier(table));
+    uint64_t first = END;
+    for (uint32_t i = 0; i < self->struck_count; i++) {
+        const uint64_t task = self->struck[i].task;
+        const bool waits = rules->pass_barrier && pass_of(table, task) > pass;
+        if (task < first && !waits && task_at(table, rules, first_todo(table, task)).begin == task)
+            first = task;
+    }
+    return first;
+}
+
 enum lease_answer leases_next(const struct leases *self, const struct table *table,
                               const struct lease_rules *rules, struct lease *lease,
                               struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
@@ -95,10 +110,13 @@ enum lease_answer leases_next(const struct leases *self, const struct table *tab
     if (rules->pass_barrier && pass_of(table, first) > pass_of(table, table_frontier(table)))
         return LEASE_NONE_NOW;
     if (self->count == LEASES_MAX) return LEASE_FULL;
-    const struct interval task = task_at(table, rules, first);
+    struct interval task = task_at(table, rules, first);
     // mutant: leases: a task is dealt though no room is left for its strike
-    if (strikes_of(self, task.begin) == 0 && self->struck_count + self->count >= STRIKES_KEPT_MAX)
-        return LEASE_FULL;
+    if (strikes_of(self, task.begin) == 0 && self->struck_count + self->count >= STRIKES_KEPT_MAX) {
+        const uint64_t struck = choose_struck(self, table, rules);
+        if (struck == END) return LEASE_FULL;
+        task = task_at(table, rules, struck);
+    }
     bool fits = true;
     lease->task = task.begin;
     *ret_count = 0;
@@ -181,6 +199,8 @@ static void move(struct table *table, uint64_t number, enum lease_end end)
                TABLE_OK);
     }
 }
+
+void leases_note_late(struct leases *self, uint64_t took_ms) { note_time(self, took_ms); }
 
 enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,
                              enum lease_end end, uint64_t now_ms)

@@ -24,7 +24,8 @@
 // Each lease has room for its strike: a task is dealt only if that is there.
 //
 // A lease's time is LEASE_TIMES times the moving average of what finished tasks took, within
-// [time_min_ms, time_max_ms]; time_max_ms until one has finished. After a restart each lease has its full
+// [time_min_ms, time_max_ms]; time_max_ms until one has finished. One that was late counts with the time that it had: so
+// a quarter is added each time, until those that are left finish theirs, slow as they are. After a restart each lease has its full
 // time again (leases_rearm): a holder cannot know that the coordinator was away.
 //
 // The durable half is the list of leases and of strikes: only leases_put and leases_end change it, which
@@ -104,6 +105,9 @@ enum lease_end leases_outcome(const struct leases *self, const struct lease_rule
 // A lease has ended so, by record. LEASE_STALE: there is none of this number.
 enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,
                              enum lease_end end, uint64_t now_ms);
+
+// Behind the end of one that was late after took_ms.
+void leases_note_late(struct leases *self, uint64_t took_ms);
 
 // NULL: there is none of this number, or it is not of this process.
 const struct lease *leases_find(const struct leases *self, uint64_t number, uint32_t member,

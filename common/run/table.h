@@ -60,7 +60,7 @@ enum table_answer table_deal_again(struct table *self, uint64_t number, const st
                                    uint32_t count);
 
 // Makes the listed samples done or failed. All of them must be pending under `number`. table_fail
-// has no caller yet: a pace of leases will give up a task that failed too often.
+// is for a task that failed too often (leases.h).
 enum table_answer table_done(struct table *self, uint64_t number, const struct interval *list,
                              uint32_t count);
 enum table_answer table_fail(struct table *self, uint64_t number, const struct interval *list,

@@ -211,6 +211,10 @@ static void a_task_is_dealt_if_there_is_room_for_its_strike(void **unused)
     leases.struck_count = STRIKES_KEPT_MAX;
     for (uint32_t i = 0; i < STRIKES_KEPT_MAX; i++)
         leases.struck[i] = (struct strikes){ .task = (i + 1) * (uint64_t)TASK, .count = 1 };
+    assert_int_equal(leases_next(&leases, &table, &rules, &next, list, LIST, &count), LEASE_OK);
+    assert_int_equal(next.task, TASK); // The first one has no strike
+    for (uint32_t i = 0; i < STRIKES_KEPT_MAX; i++)
+        leases.struck[i].task = PASS + i * (uint64_t)TASK;
     assert_int_equal(leases_next(&leases, &table, &rules, &next, list, LIST, &count), LEASE_FULL);
     leases.struck[0].task = 0;
     assert_int_equal(leases_next(&leases, &table, &rules, &next, list, LIST, &count), LEASE_OK);
@@ -237,6 +241,18 @@ static void a_process_strikes_a_task_once(void **unused)
     assert_true(fail_lease(pull(0, &task, NULL)));
     assert_int_equal(task, 0);
     check_counts(0, TASKS - 1, 0, 0, 1);
+}
+
+// Those that took 50 ms have left. The one that is left needs 200, and gets them after a few tries.
+static void a_run_of_slow_ones_gets_its_time(void **unused)
+{
+    (void)unused;
+    rules.time_min_ms = 1;
+    leases.average_ms = 50;
+    for (int late = 0; leases_time_ms(&leases, &rules) < 200; late++) {
+        assert_true(late < 3);
+        leases_note_late(&leases, leases_time_ms(&leases, &rules));
+    }
 }
 
 // ---- by a seed ----------------------------------------------------------------------------------
@@ -321,4 +337,5 @@ TESTS(TEST_WITH(a_pass_is_dealt_once, set_up, NULL),
       TEST_WITH(what_is_trained_of_a_task_is_not_dealt, set_up, NULL),
       TEST_WITH(a_task_is_dealt_if_there_is_room_for_its_strike, set_up, NULL),
       TEST_WITH(a_process_strikes_a_task_once, set_up, NULL),
+      TEST_WITH(a_run_of_slow_ones_gets_its_time, set_up, NULL),
       TEST_WITH(the_sum_is_the_number_of_tasks_at_each_instant, set_up, NULL))

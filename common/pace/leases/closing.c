@@ -96,7 +96,10 @@ static const char *fault_of(const struct lease_pace *self, const struct turn *tu
     // mutant: leases: a group goes on without one of its servers
     if (!leases_is_intact(turn->run, at)) return "is gone with its share of the state";
     if (!leases_is_able(self, turn->run, place)) return leases_why_unable(self, at);
-    if (is_time_over(self, turn) && unsettled(self, turn) & leases_bit(place))
+    // A server cannot finish it as long as a trainer has not come to it: that one is left out first (leave_out)
+    const bool lacks_trainer = unsettled(self, turn) & ~owners(turn);
+    // mutant: leases: a server is blamed for a trainer that does not come
+    if (is_time_over(self, turn) && !lacks_trainer && unsettled(self, turn) & leases_bit(place))
         return self->settling[place].known ? self->settling[place].because
                                            : "did not put the state together in time";
     return NULL;
@@ -253,8 +256,10 @@ bool closing_settle(struct lease_pace *self, const struct turn *turn)
         return true;
     }
     // mutant: leases: a trainer that died is waited for when the group is closed
-    if (waits & ~able) put_attempt(self, turn, closing->members & able);
-    else if (is_time_over(self, turn)) leave_out(self, turn, waits & ~owners(turn));
+    if (waits & ~able) {
+        renew_time(self, turn);
+        put_attempt(self, turn, closing->members & able);
+    } else if (is_time_over(self, turn)) leave_out(self, turn, waits & ~owners(turn));
     else if (all_have_answered(self, turn) &&
              turn->now_ms - self->attempt_ms >= turn->rules->heartbeat_ms)
         put_attempt(self, turn, closing->members);

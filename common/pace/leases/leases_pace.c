@@ -244,6 +244,8 @@ static void look_at_clock(struct lease_pace *self, const struct turn *turn)
     if (!held_up) return;
     leases_rearm(&leases_run_times(turn->run)->leases, &rules, turn->now_ms);
     if (self->settle_by_ms) self->settle_by_ms += away_ms;
+    for (uint32_t i = 0; i < LEASES_GROUP_MAX; i++)
+        if (self->blamed_ms[i]) self->blamed_ms[i] = turn->now_ms;
 }
 
 static const char *why_settled(const struct turn *turn, const char *cause)

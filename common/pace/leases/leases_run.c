@@ -93,6 +93,7 @@ void leases_run_end(struct leases_run *self, struct table *table,
     ensure(lease && ended->fate < FATE_COUNT);
     ensure(leases_end(&self->leases, table, ended->lease, (enum lease_end)ended->fate,
                       lease->since_ms + ended->took_ms) == LEASE_OK);
+    if (ended->cause == LEASE_CAUSE_LATE) leases_note_late(&self->leases, ended->took_ms);
 }
 
 bool leases_run_must_step(const struct leases_run *self, uint64_t step)
@@ -346,11 +347,10 @@ static bool leases_fit(const struct run *run, const struct wire_leases_snapshot 
     return fits;
 }
 
-// One line a task and process, with room for that of each lease that is out.
+// One line a task and process.
 static bool strikes_fit(const struct wire_leases_snapshot *from)
 {
-    bool fits = from->leases_count <= LEASES_MAX &&
-                from->struck_count + from->leases_count <= STRIKES_KEPT_MAX;
+    bool fits = from->leases_count <= LEASES_MAX && from->struck_count <= STRIKES_KEPT_MAX;
     for (uint32_t i = 0; i < from->struck_count && fits; i++)
         for (uint32_t j = 0; j < i && fits; j++)
             fits = from->struck[i].task != from->struck[j].task ||

@@ -136,7 +136,8 @@ static uint32_t without_links(const struct lease_pace *self, const struct turn *
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct wire_member *at = &run->roster.members[i];
         const bool leaves = self->busy[i].instance == at->instance && self->busy[i].leaves;
-        if (role_takes_steps(at->role) && at->state == MEMBER_HEALTHY && !leaves &&
+        const bool is_unwell = leases_is_unwell(self, i, at->instance); // No group takes it
+        if (role_takes_steps(at->role) && at->state == MEMBER_HEALTHY && !leaves && !is_unwell &&
             !may_be_chosen(self, turn, i, at->role, MEMBER_HEALTHY))
             return i;
     }
@@ -192,8 +193,9 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
     // mutant: leases: a joiner ends a young epoch
     if (!soon && muster_wait_ms(self, turn) > 0) return NO_MEMBER;
     for (uint32_t i = 0; i < run->roster.count; i++)
-        if (!was_in_group(run, i) && (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
-                                      may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
+        // One that was dropped and has come back gets no task in this group
+        if (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
+            (!was_in_group(run, i) && may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
             return i;
     return NO_MEMBER;
 }

@@ -36,6 +36,7 @@ bool saving_is_due(const struct turn *turn)
     return (config->save_steps &&
             turn->run->step / config->save_steps > step / config->save_steps) ||
            (config->save_passes &&
+            turn->run->step > step && // A save is of a step that has none yet
             pass / config->save_passes > from / length / config->save_passes);
 }
 

@@ -9,9 +9,11 @@
 // The late member, by the word of one that is in its group. NO_MEMBER: it names nobody.
 static uint32_t member_of(const struct run *run, uint32_t by, const struct wire_stands *said)
 {
-    const struct wire_window *window = windows_newest(run);
-    if (windows_run_of(run)->open == 0 || said->window < windows_first(run)->number ||
-        said->window > window->number || said->late == 0 || said->late > window->group_count ||
+    const struct wire_window *first = windows_first(run), *newest = windows_newest(run);
+    // Places are those of the window that it names: a trainer may have entered the one behind
+    const struct wire_window *window = said->window == newest->number ? newest : first;
+    if (windows_run_of(run)->open == 0 || said->window < first->number ||
+        said->window > newest->number || said->late == 0 || said->late > window->group_count ||
         window_place(window, by, said->instance) == NO_MEMBER)
         return NO_MEMBER;
     const uint32_t member = window->group[said->late - 1].member;

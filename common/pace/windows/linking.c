@@ -366,7 +366,9 @@ static void look(struct windows *self, const struct turn *turn)
             (is_in_group(run, waits) && !self->is_left_out[waits->member]))
             continue;
         other = first_unlinked(self, run, waits);
-        if (!other && !self->is_left_out[waits->member] && !stands_by(turn, waits))
+        const bool enters = // It needs no epoch (opening.c)
+            places_servers_wanted(turn) > 0 && member_of(run, waits)->role == ACTOR_TRAINER;
+        if (!other && !enters && !self->is_left_out[waits->member] && !stands_by(turn, waits))
             say_wait(self, turn, waits);
         if (!other) continue;
         char text[192];

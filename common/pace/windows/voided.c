@@ -2,6 +2,7 @@
 // and which samples: those of its lanes, or of the whole step.
 
 #include "common/pace/windows/voided.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include "common/vector/lanes.h"
 #include <inttypes.h>
@@ -55,13 +56,20 @@ static struct interval positions(const struct turn *turn, uint64_t step, uint32_
     const struct run *run = turn->run;
     const struct wire_windows_config *config = windows_config(turn->rules);
     const struct wire_window *window = windows_first(run);
+    const struct wire_place *of_first = &window->group[place];
     struct interval hull = { UINT64_MAX, 0 };
-    if (step >= window_end(window)) window = windows_newest(run);
+    if (step >= window_end(window)) { // Its group may have other places
+        window = windows_newest(run);
+        place = window_place(window, of_first->member, of_first->instance);
+    }
+    const uint32_t computers =
+        places_servers_wanted(turn) ? places_first_owner(turn, window) : window->group_count;
+    all = all || place >= computers;
     const uint64_t begin = window_count(window, config, turn->rules->seq_len, window->step, step);
     const uint32_t batch = window_batch(config, turn->rules->seq_len, window->samples_done + begin);
-    const struct lane_node lanes = lanes_of_member(config->lanes, window->group_count, place);
     const struct interval of =
-        all ? (struct interval){ 0, batch } : lane_samples(config->lanes, batch, lanes);
+        all ? (struct interval){ 0, batch }
+            : lane_samples(config->lanes, batch, lanes_of_member(config->lanes, computers, place));
     const size_t count =
         interval_list_slice(window->samples, window->samples_count, begin + of.begin,
                             begin + of.end, NULL, turn->run->scratch);

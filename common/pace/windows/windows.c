@@ -297,7 +297,8 @@ static bool may_be_apart(const struct turn *turn)
     const struct run *run = turn->run;
     const struct wire_steps *closing = &windows_run_of(run)->closing;
     return windows_config(turn->rules)->servers > 0 && run->phase == PHASE_TRAIN &&
-           !windows_are_open(run) && closing->closed == windows_newest(run)->number;
+           !windows_are_open(run) &&
+           closing->closed == run->number; // Also if it had two (apply_steps)
 }
 
 static void resume(void *state, const struct turn *turn)
