@@ -201,7 +201,8 @@ void holdings_hear(struct holdings *self, const struct turn *turn, const struct 
         return;
     }
     struct holding *holding = &self->of[member];
-    *holding = (struct holding){ said->step, said->digest, true };
+    const bool is_late = holding->known && in->seq < holding->seq;
+    if (!is_late) *holding = (struct holding){ said->step, said->digest, true, in->seq };
     turn_ack(turn, in, said->step, &said->digest);
 }
 
@@ -286,12 +287,16 @@ uint32_t holdings_who_may(const struct turn *turn)
             continue;
         const bool has_part = turn->pace->has_part && turn->pace->has_part(turn, i);
         const bool had_it = turn->presence->step_held[i] >= run->step && !has_part;
+        // A process that was dropped before the newest two windows had no part in their steps. After a restart of the
+        // coordinator it has said nothing, as it may have died long ago.
+        const bool is_old =
+            member->state == MEMBER_DROPPED && member->dropped_number + 1 < run->number;
         // It was left out of a later window, and can make the step all the same (seed 64099)
         const bool is_near = trains && turn->pace->is_near && turn->pace->is_near(turn, i);
         // mutant: windows: who can make the newest step is not waited for
         if (is_near) return i;
         // mutant: windows: a process that may come back is not waited for
-        if (knew || !turn->presence->pinged[i] || had_it) return i;
+        if (knew || (!turn->presence->pinged[i] && !is_old) || had_it) return i;
     }
     return NO_MEMBER;
 }

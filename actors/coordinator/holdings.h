@@ -14,7 +14,8 @@
 struct holding {
     uint64_t step;
     struct hash digest;
-    bool known; // False: no report yet
+    bool known;   // False: no report yet
+    uint64_t seq; // Of that report: one that comes later and was said before changes nothing
 };
 
 struct holdings {
