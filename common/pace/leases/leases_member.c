@@ -155,6 +155,8 @@ static void tell_progress(const struct leases_member *self, const struct member_
 static void hear_trained(struct leases_member *self, const struct member_turn *turn)
 {
     const struct wire_task_trained *said = turn->in->body;
+    if (said->done)
+        self->failed = 0; // Also if its lease is over by now: this process can train (seed 7634)
     // mutant: leases: a task that was given up is said to be trained
     if (said->lease != self->lease || !self->lease) return;
     self->lease = 0;
@@ -170,7 +172,7 @@ static void hear_trained(struct leases_member *self, const struct member_turn *t
     self->say_ms = 0;
     self->busy.tokens_per_s = said->tokens_per_s;
     self->end_ms = self->ask_ms = 0;
-    self->failed = said->done ? 0 : self->failed + 1;
+    if (!said->done) self->failed++;
     if (said->done) {
         tell_progress(self, turn, said);
         outbox_note(turn->out,

@@ -46,7 +46,9 @@ static bool may_enter(const struct windows *self, const struct turn *turn, uint3
            stands->instance == at->instance && stands->enters && !stands->leaves &&
            (self->is_left_out[member]
                 ? forgives
-                : window_place(windows_newest(run), member, at->instance) == NO_MEMBER);
+                // One of that group that was dropped and has come back is in it no more (seed 7534)
+                : at->state == MEMBER_PENDING ||
+                      window_place(windows_newest(run), member, at->instance) == NO_MEMBER);
 }
 
 // Those of the newest group that go on, and the trainers that enter: each part in the order of the roster.
