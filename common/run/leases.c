@@ -200,7 +200,10 @@ static void move(struct table *table, uint64_t number, enum lease_end end)
     }
 }
 
-void leases_note_late(struct leases *self, uint64_t took_ms) { note_time(self, took_ms); }
+void leases_note_late(struct leases *self, uint64_t took_ms)
+{
+    if (self->average_ms) note_time(self, took_ms); // Else it had time_max_ms already
+}
 
 enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,
                              enum lease_end end, uint64_t now_ms)

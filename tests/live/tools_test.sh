@@ -675,11 +675,14 @@ shoal up uses --server-port $((port + 20)) --trainers 1 >anew.log 2>&1 &
 up=$!
 until_said anew.log " 1 pending"
 kill -INT $up; wait $up
-sed -i 's/^init_min_clients = .*/init_min_clients = 1/' uses/state.toml
-says 65 "config.init_min_clients was 2, now is 1
+sed -i 's/^min_clients = .*/min_clients = 2/' uses/state.toml
+says 65 "config.min_clients was 1, now is 2
 No step was committed yet, so nothing is lost. To begin the run anew, rename $(realpath uses/run)" shoal up uses
 cp "$work/said" refused
 says 1 "" grep "starting it again" refused
+# Fewer may begin: that is the same run.
+sed -i 's/^min_clients = .*/min_clients = 1/; s/^init_min_clients = .*/init_min_clients = 1/' uses/state.toml
+says 0 "finished at step 4" shoal up uses
 
 # ---- services, where there are none ---------------------------------------------------------------------
 
