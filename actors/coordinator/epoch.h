@@ -18,8 +18,8 @@ struct epoch {
     struct warmup warmup;
     struct unread unread;
     uint64_t lost_ms; // Since when enough members are here and none holds it; 0: not so
-    uint64_t
-        few_ms; // Since when that is so, and too few trainers are here to go back; 0: it is not
+    // Since when nobody here holds it, and too few trainers are here to go back; 0: not so
+    uint64_t few_ms;
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out
 };

@@ -68,10 +68,10 @@ static int compare_config(const struct run_folder *self, const struct run_config
                        self->state_path, self->path, difference.path, difference.a, difference.b);
     return why_set(
         why, FAULT_FOREIGN,
-        "%s makes this another run than the one in %s, and %s %s, so it cannot be said "
-        "by which setting. Put back what the run was begun with; if nothing was changed, "
-        "another version of this program began it: finish it with that one. Or begin a "
-        "new run in another --state-dir, with --begin-anew",
+        "%s makes this another run than the one in %s. By which setting cannot be said: %s %s. "
+        "Put back what the run was begun with. If nothing was changed, another version of this "
+        "program began the run: finish it with that version. Or begin a new run, with another "
+        "--state-dir and --begin-anew",
         self->state_path, self->path, path,
         is_read ? "is no longer as it was then" : "cannot be read");
 }

@@ -4,10 +4,9 @@
 //
 //     state.toml         the configuration that the run was begun with
 //     owner              the public key of the coordinator that began it, in hex
-//     begun-anew         lives of a coordinator that began before this, in unix ms, no longer count: when the owner
-//                        last started with --begin-anew, or later (run_folder_give_up). So what members know
-//                        from them of other runs of this name no longer counts, nor what they know
-//                        of another copy of this run, up to the next number
+//     begun-anew         a time in unix ms: when the owner last started with --begin-anew. run_folder_give_up may
+//                        set it later. What members heard from coordinators that began before it no longer
+//                        counts: of other runs of this name, and of copies of this run up to the next number
 //     begun-anew-after   how many records the ledger had then
 //
 // Each file is written whole and durably (common/base/durable_file.h), the first two before the
@@ -20,7 +19,7 @@ struct run_folder {
     const char *path;       // The --state-dir
     const char *state_path; // The state.toml that the owner gives now
     bool begin_anew;        // This process was started with --begin-anew
-    uint64_t anew_unix_ms;  // The number in begun-anew; 0: there is none
+    uint64_t anew_unix_ms;  // The time in begun-anew; 0: there is no such file
     uint64_t anew_seq;      // Records of the ledger at that time
 };
 

@@ -77,8 +77,8 @@ static const struct hash *candidate_digest(const struct holdings *self, const st
 
 // Where members trust one another, a few may be all that hold the newest step: they need no quorum.
 // The others are waited for until the phase's time is up. But once one that took part in that step has
-// reported, from then on only those that took part in it are waited for: a process that began later holds nothing, and can
-// fetch nothing before the pin. Returns how many reports there are; 0: too few.
+// reported, from then on only those that took part in it are waited for: a process that began later holds nothing,
+// and can fetch nothing before the pin. Returns how many reports there are; 0: too few.
 static uint32_t trusted_reports(const struct holdings *self, const struct turn *turn)
 {
     const struct run *run = turn->run;

@@ -63,8 +63,8 @@ bool holdings_somebody_has(const struct turn *turn);
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn);
 
 // A member whose process may still live, and took part in the newest step, or said that it holds it, or has not said
-// yet what it holds; or it can make that step. It is here, or its lease ran out and nothing has taken its place. The first one by index;
-// NO_MEMBER: there is none.
+// yet what it holds; or it can make that step. It is here, or its lease ran out and nothing has taken its place. The
+// first one by index; NO_MEMBER: there is none.
 uint32_t holdings_who_may(const struct turn *turn);
 
 // The pinned parameters survive: holdings_checkpointed, or more members than may lie report them. Only

@@ -172,8 +172,7 @@ void bulk_seat_move(struct bulk_server *self, struct seat *seat, uint64_t now_ms
 static void end_late(struct bulk_server *self, const struct seats *seats, uint64_t now_ms)
 {
     struct seat *seat, *next;
-    for (seat = TAILQ_FIRST(seats); seat;
-         seat = next) { // They may stand in another order than they came
+    for (seat = TAILQ_FIRST(seats); seat; seat = next) { // Not in the order in which they came
         next = TAILQ_NEXT(seat, near);
         if (now_ms >= seat->accepted_ms + HANDSHAKE_MS) bulk_seat_end(self, seat, true);
     }

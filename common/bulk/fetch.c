@@ -1,6 +1,6 @@
 // fetch -- a list of holders with a state each. The next holder to ask is the untried one with the best reputation
-// (reputation.h): the first that is not doubtful, then those that were slow or failed, longest ago first. A failure counts
-// the states and puts them into one sentence. The silent ones come last, and the first of them is
+// (reputation.h): the first that is not doubtful, then those that were slow or failed, longest ago first. A failure
+// counts the states and puts them into one sentence. The silent ones come last, and the first of them is
 // named with its address: it cannot be reached, and somebody has to do something about it.
 
 #include "common/base/ensure.h"

@@ -53,8 +53,8 @@ struct peer {
     struct bulk_line line;
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
-    uint64_t
-        patience_ms; // The longest of the open requests: answers come one after another, a long one before a short one
+    // The longest of the open requests: answers come one after another, a long one before a short one.
+    uint64_t patience_ms;
     uint64_t halved_ms; // When the window was last halved
     struct reputation reputation;
 };

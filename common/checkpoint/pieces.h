@@ -122,7 +122,8 @@ struct pieces_about {
 
 typedef struct pieces pieces_t;
 
-// The steps of the saves in the root that are whole by their names and have a manifest, newest first. Room for CHECKPOINT_LIST_MAX.
+// The steps of the saves in the root that are whole by their names and have a manifest, newest first. Room for
+// CHECKPOINT_LIST_MAX.
 int pieces_list(const char *root, struct why *why, uint64_t *ret_steps, size_t *ret_count);
 
 // Opens the save of a step: reads manifest and cut, and looks whether each piece is there in its

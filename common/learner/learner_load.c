@@ -20,6 +20,7 @@
 #include "common/learner/state_pieces.h"
 #include "common/run/older.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 // ---- what is held -------------------------------------------------------------------------------
 
@@ -99,8 +100,9 @@ static int read_items(struct learner *self, pieces_t **pieces_p, struct why *why
     return learner_away_take(self, &source, why);
 }
 
-// All of it, from the pieces of the members that saved it below `root`. Takes *pieces_p as read_items.
-static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *root, struct why *why)
+// All of it, from the pieces of the members that saved it in this folder. Takes *pieces_p as read_items.
+static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *folder,
+                       struct why *why)
 {
     const uint32_t workers = pieces_meta(*pieces_p)->workers;
     const uint64_t step = pieces_about(*pieces_p)->step;
@@ -108,10 +110,8 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *ro
     int rc = state_read_params(*pieces_p, &self->layout, all, self->params, why);
     if (rc == 0) rc = read_items(self, pieces_p, why);
     if (rc == 0)
-        log_line(LOG_INFO,
-                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
-                 " folder=%s/step-%08" PRIu64,
-                 step, workers, state_bytes(&self->cut), root, step);
+        log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64 " folder=%s",
+                 step, workers, state_bytes(&self->cut), folder);
     return rc;
 }
 
@@ -120,36 +120,32 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *ro
 static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
                       struct hash *ret_digest)
 {
-    char root[PATH_MAX], has[HASH_HEX], wanted[HASH_HEX];
+    char root[PATH_MAX], folder[PATH_MAX + 32], has[HASH_HEX], wanted[HASH_HEX];
     pieces_t *pieces = NULL;
     int rc = shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, why, root);
     if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
     if (rc < 0) return rc;
+    snprintf(folder, sizeof folder, "%s/step-%08" PRIu64, root, load->step);
     rc = state_pieces_digest(pieces, &self->layout, why, ret_digest);
     // mutant: saves: a whole save of another state is loaded
     if (rc == 0 && !hash_is_none(&load->digest) && !hash_equal(ret_digest, &load->digest))
         rc = why_set(why, FAULT_DIGEST,
-                     "%s/step-%08" PRIu64 ": it is whole, and its digest %.16s is not the one on "
-                     "record, %.16s",
-                     root, load->step, hash_to_hex(ret_digest, has),
-                     hash_to_hex(&load->digest, wanted));
+                     "%s: it is whole, and its digest %.16s is not the one on record, %.16s",
+                     folder, hash_to_hex(ret_digest, has), hash_to_hex(&load->digest, wanted));
     if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, pieces, why);
-    if (rc == 0) rc = take_pieces(self, &pieces, root, why);
+    if (rc == 0) rc = take_pieces(self, &pieces, folder, why);
     pieces_close(&pieces);
     return rc;
 }
 
-// What an earlier run has left: that it was sound was checked as it was read, and its digest is nobody's promise here.
+// What an earlier run has left. Each leaf is compared with the folder's own hashes as it is read. No record of this run
+// names a digest of it.
 static int load_first_state(struct learner *self, struct why *why)
 {
-    char root[PATH_MAX];
-    uint64_t step;
     struct first_state state = { 0 };
-    const char *folder = self->config.first_state;
-    int rc = checkpoint_split(folder, why, root, &step);
-    if (rc == 0) rc = first_state_open(folder, why, &state);
+    int rc = first_state_open(self->config.first_state, why, &state);
     if (rc < 0) return rc;
-    if (state.pieces) rc = take_pieces(self, &state.pieces, root, why);
+    if (state.pieces) rc = take_pieces(self, &state.pieces, self->config.first_state, why);
     else rc = take_checkpoint(self, state.checkpoint, why);
     first_state_close(&state);
     return rc;

@@ -37,9 +37,11 @@ uint64_t saving_at_risk(const struct testnet *net)
     return now->step > saved ? now->step - saved : 0;
 }
 
-// The mark is there before the run can pause: a run that stands still and nobody knows why is worse than a mark too many.
+// The mark is there before the run can pause: else the next `up` would not know that it has to resume. Where the owner
+// has asked for a pause already, the run stays paused.
 static bool put_mark(const struct testnet *net, struct why *why)
 {
+    if (net->view->now.pausing) return true;
     return durable_file_write(net->state_dir, MARK, "", 0, why) == 0;
 }
 

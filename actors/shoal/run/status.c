@@ -290,7 +290,7 @@ static const char *digest_name(const struct run_view *view)
     return has_state ? "state digest" : "digest";
 }
 
-// The newest checkpoint or save is not so old as long as they are written.
+// How many steps the newest checkpoint or save lacks.
 static uint64_t steps_since(const struct wire_run *now)
 {
     return now->step > now->checkpoint_step ? now->step - now->checkpoint_step : 0;

@@ -36,9 +36,9 @@ struct train_settings {
     struct run_config config;
     char run[CHECKPOINT_RUN_MAX + 1]; // In checkpoints; ends in ".train": of no run
     char model[PATH_MAX];             // The folder
-    char first_state
-        [RUN_FOLDER_MAX]; // That of an earlier run, in the place of the folder's parameters; "": none
-    bool init;            // Random parameters of init_seed, not those of the folder
+    // The folder of an earlier run's state, in the place of the model's parameters; "": none
+    char first_state[RUN_FOLDER_MAX];
+    bool init; // Random parameters of init_seed, not those of the folder
     uint64_t init_seed;
     struct model_shape shape;
     struct wire_data_source data;
