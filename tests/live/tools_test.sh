@@ -569,9 +569,10 @@ up_saved()                              # starts it; until its first steps are c
     # A window that is closed before its first step has no samples. One end may be of an earlier life, and each may be
     # told twice: so three different ones. On a busy machine the monitor may give up before the broker listens.
     for _ in 1 2 3 4 5; do
-        timeout 60 perl -e 'while (<>) { /"end":(\d+),"samples":[1-9]/ && $ends{$1}++; exit 0 if keys %ends > 2 } exit 1' \
-            <(exec timeout 60 zmq-monitor --topic STEPS --json --ticket saved/run/ticket 2>&1) && return
+        timeout 20 perl -e 'while (<>) { /"end":(\d+),"samples":[1-9]/ && $ends{$1}++; exit 0 if keys %ends > 2 } exit 1' \
+            <(exec timeout 20 zmq-monitor --topic STEPS --json --ticket saved/run/ticket 2>&1) && return
     done
+    echo "# no three windows are committed:"; tail -n 5 saved.log | sed 's/^/# /'
 }
 up_saved
 kill -INT $up; wait $up

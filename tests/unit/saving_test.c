@@ -1,8 +1,9 @@
-// saving_test -- what `up` says of steps that are lost, and when it takes the run for saved.
+// saving_test -- what `up` says of steps that are lost, and when it takes the run for saved or resumed.
 
 #include "actors/shoal/local/lost_steps.c" // The front command's own parts are in no library
 #include "actors/shoal/local/saving.c"
 #include "tests/test.h"
+#include <stdlib.h>
 
 int testnet_become_owner(struct testnet *net, struct why *why)
 {
@@ -40,6 +41,31 @@ static void a_run_that_goes_on_is_not_saved(void **state)
     assert_false(saving_is_over(&saving, &net, 0));
     children[1].due_ms = 0; // It was told to end: nobody is left who could save
     assert_true(saving_is_over(&saving, &net, 0));
+}
+
+// The coordinator's BEAT came before its first RUN: whether the run is paused is not known yet.
+static void a_run_that_was_not_heard_is_still_to_resume(void **state)
+{
+    (void)state;
+    static struct run_view view;
+    static struct testnet net = { .view = &view };
+    struct saving resuming = { 0 };
+    struct why why;
+    char mark[PATH_MAX + 32];
+    uint64_t due_ms;
+    view.incarnation = 7;
+    snprintf(net.state_dir, sizeof net.state_dir, "/tmp/saving_test.XXXXXX");
+    assert_non_null(mkdtemp(net.state_dir));
+    snprintf(mark, sizeof mark, "%s/" MARK, net.state_dir);
+    assert_true(put_mark(&net, &why));
+    assert_int_equal(saving_resume(&resuming, &net, 1000, &why, &due_ms), 0);
+    assert_int_equal(access(mark, F_OK), 0);
+    assert_int_equal(due_ms, 1000 + AGAIN_MS);
+    view.has_run = true; // And it is not paused: there is nothing to do
+    assert_int_equal(saving_resume(&resuming, &net, 2000, &why, &due_ms), 0);
+    assert_int_equal(access(mark, F_OK), -1);
+    assert_int_equal(due_ms, UINT64_MAX);
+    assert_int_equal(rmdir(net.state_dir), 0);
 }
 
 // The first RUN names a restore of days ago. The news of a window may have come before it.
@@ -83,5 +109,5 @@ static void the_place_of_the_state_is_named(void **state)
     assert_non_null(strstr(line, "back at step 0, its beginning: 5 steps"));
 }
 
-TESTS(TEST(a_run_that_goes_on_is_not_saved), TEST(an_old_restore_is_not_news),
-      TEST(the_place_of_the_state_is_named))
+TESTS(TEST(a_run_that_goes_on_is_not_saved), TEST(a_run_that_was_not_heard_is_still_to_resume),
+      TEST(an_old_restore_is_not_news), TEST(the_place_of_the_state_is_named))

@@ -100,7 +100,8 @@ int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, str
         if (rc < 0) return rc;
     }
     *ret_due_ms = now_ms + AGAIN_MS;
-    if (net->view->incarnation == 0) return 0; // Nothing was heard yet
+    if (!net->view->has_run)
+        return 0; // A BEAT or a ROSTER that came first does not know that the run is paused
     if (now->phase == PHASE_PAUSED || now->pausing) {
         *ret_due_ms = saving_order(self, net, now_ms);
         return 0;
