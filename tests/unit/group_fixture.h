@@ -129,20 +129,44 @@ static float value(uint32_t lane, uint64_t i, uint64_t salt)
     return (float)(int32_t)x * (1.0f / 65536) * (x >> 40 & 7 ? 1 : 1e-4f);
 }
 
-// The definition of lanes.h, float by float. False: no sample.
-static bool sum_of(uint32_t lanes, uint32_t batch, struct lane_node node, uint64_t i, uint64_t salt,
-                   float *ret_sum)
+enum { SUMS_MAX = 1024 };
+
+// The definition of lanes.h, for each float from `from` on; at most SUMS_MAX. False: no sample.
+static bool sums_of(uint32_t lanes, uint32_t batch, struct lane_node node, uint64_t from,
+                    size_t count, uint64_t salt, float *ret_sums)
 {
-    float left, right;
     if (interval_empty(lane_samples(lanes, batch, node))) return false;
     if (node.end - node.first == 1) {
-        *ret_sum = value(node.first, i, salt);
+        for (size_t i = 0; i < count; i++) ret_sums[i] = value(node.first, from + i, salt);
         return true;
     }
+    float right[SUMS_MAX];
     const uint32_t middle = lane_middle(node);
-    const bool l = sum_of(lanes, batch, (struct lane_node){ node.first, middle }, i, salt, &left);
-    const bool r = sum_of(lanes, batch, (struct lane_node){ middle, node.end }, i, salt, &right);
-    *ret_sum = l && r ? left + right : l ? left : right;
+    const struct lane_node halves[] = { { node.first, middle }, { middle, node.end } };
+    const bool l = sums_of(lanes, batch, halves[0], from, count, salt, ret_sums);
+    const bool r = sums_of(lanes, batch, halves[1], from, count, salt, l ? right : ret_sums);
+    for (size_t i = 0; l && r && i < count; i++) ret_sums[i] += right[i];
+    return true;
+}
+
+// The next floats of `all`, from `at` on, that are computed at once.
+static size_t sums_count(struct interval all, uint64_t at)
+{
+    return all.end - at < SUMS_MAX ? all.end - at : SUMS_MAX;
+}
+
+// Whether these floats of the vector are the batch's sum plus `more`, to the bit.
+static bool is_sum(const float *vector, struct interval at, uint32_t lanes, uint32_t batch,
+                   uint64_t salt, float more)
+{
+    float right[SUMS_MAX];
+    for (uint64_t i = at.begin, count; i < at.end; i += count) {
+        count = sums_count(at, i);
+        if (!sums_of(lanes, batch, (struct lane_node){ 0, lanes }, i, count, salt, right))
+            return false;
+        for (size_t k = 0; more != 0 && k < count; k++) right[k] += more;
+        if (memcmp(vector + i, right, count * sizeof *right) != 0) return false;
+    }
     return true;
 }
 
@@ -159,8 +183,9 @@ static struct vectors vectors_new(uint32_t lanes, uint32_t batch, uint32_t membe
     self.count = lane_nodes(lanes, batch, lanes_of_member(lanes, members, place), nodes);
     for (uint32_t k = 0; k < self.count; k++) {
         self.nodes[k] = malloc(floats * sizeof(float));
-        for (uint64_t i = 0; i < floats; i++)
-            sum_of(lanes, batch, nodes[k], i, salt, &self.nodes[k][i]);
+        const struct interval all = { 0, floats };
+        for (uint64_t i = 0; i < floats; i += SUMS_MAX)
+            sums_of(lanes, batch, nodes[k], i, sums_count(all, i), salt, self.nodes[k] + i);
     }
     return self;
 }
@@ -244,10 +269,11 @@ static void add(group_t *group, uint64_t number, uint32_t members, uint32_t plac
     else CHECK(add_in_parts(group, &sum, &vectors) == 0);
     CHECK(leaves.told == owned(group, &sum, place));
     const bool is_long = floats > 20000; // Then each member checks its part of all
-    for (uint64_t i = is_long ? place : 0; i < floats; i += is_long ? members : 1) {
-        float right;
-        sum_of(lanes, batch, (struct lane_node){ 0, lanes }, i, number, &right);
-        CHECK(memcmp(&result[i], &right, sizeof right) == 0);
+    const uint64_t piece = is_long ? SUMS_MAX : floats;
+    for (uint64_t i = is_long ? place * piece : 0; i < floats;
+         i += is_long ? members * piece : piece) {
+        const struct interval at = { i, i + piece < floats ? i + piece : floats };
+        CHECK(is_sum(result, at, lanes, batch, number, 0));
     }
     vectors_free(&vectors);
 }

@@ -59,7 +59,7 @@ static void offer_nothing(void *arg)
         const struct interval theirs = group_share(group, &sum, 0, own);
         float right;
         CHECK(vectors.count == 0 && !interval_empty(theirs));
-        sum_of(8, 1, (struct lane_node){ 0, 8 }, theirs.end - 1, 0, &right);
+        sums_of(8, 1, (struct lane_node){ 0, 8 }, theirs.end - 1, 1, 0, &right);
         vectors.result[theirs.end - 1] = right + 1;
         CHECK(group_begin(group, &sum, &why, &blame) == 0);
         while (memcmp(&vectors.result[theirs.end - 1], &right, sizeof right) != 0) {
@@ -99,22 +99,12 @@ static void scatter_and_gather(group_t *group, uint64_t number, uint32_t batch, 
     if ((number + me) % 4 < 2) CHECK(group_add(group, &sum, &why, &blame) == 0);
     else CHECK(add_in_parts(group, &sum, &vectors) == 0);
     CHECK(leaves.told == interval_length(own) && owned(group, &sum, me) == leaves.told);
-    for (uint64_t i = own.begin; i < own.end; i++) {
-        float right;
-        sum_of(8, batch, (struct lane_node){ 0, 8 }, i, number, &right);
-        CHECK(memcmp(&vector[i], &right, sizeof right) == 0);
-        vector[i] += 1;
-    }
+    CHECK(is_sum(vector, own, 8, batch, number, 0));
     for (uint64_t i = 0; i < floats; i++)
-        if (i < own.begin || i >= own.end) vector[i] = -1;
+        vector[i] = i >= own.begin && i < own.end ? vector[i] + 1 : -1;
     sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL, sum.summed = NULL;
     CHECK(group_add(group, &sum, &why, &blame) == 0);
-    for (uint64_t i = 0; i < floats; i++) {
-        float right;
-        sum_of(8, batch, (struct lane_node){ 0, 8 }, i, number, &right);
-        right += 1;
-        CHECK(memcmp(&vector[i], &right, sizeof right) == 0);
-    }
+    CHECK(is_sum(vector, (struct interval){ 0, floats }, 8, batch, number, 1));
     vectors_free(&vectors);
 }
 
@@ -182,23 +172,15 @@ static void play_parts(void *arg)
                                  .owners = parts->owners };
         CHECK(owned(group, &sum, me) == interval_length(own));
         CHECK(group_add(group, &sum, &why, &blame) == 0);
-        for (uint64_t i = 0; i < floats; i++) {
-            float right;
-            const bool ours = i >= own.begin && i < own.end;
-            if (ours) {
-                sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
-                CHECK(memcmp(&vectors.result[i], &right, sizeof right) == 0);
-            }
-            vectors.result[i] = ours ? right + 1 : -1;
-        }
+        CHECK(is_sum(vectors.result, own, 8, 8, number, 0));
+        for (uint64_t i = 0; i < floats; i++)
+            vectors.result[i] = i >= own.begin && i < own.end ? vectors.result[i] + 1 : -1;
         sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL;
         CHECK(group_add(group, &sum, &why, &blame) == 0);
-        for (uint64_t i = 0; i < floats; i++) {
-            float right;
-            sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
-            right = computes || (i >= own.begin && i < own.end) ? right + 1 : -1;
-            CHECK(memcmp(&vectors.result[i], &right, sizeof right) == 0);
-        }
+        const struct interval told = computes ? (struct interval){ 0, floats } : own;
+        CHECK(is_sum(vectors.result, told, 8, 8, number, 1));
+        for (uint64_t i = 0; i < floats; i++)
+            CHECK((i >= told.begin && i < told.end) || vectors.result[i] == -1);
         vectors_free(&vectors);
     }
     pthread_barrier_wait(&shared->barrier);
