@@ -53,10 +53,10 @@ void backlog_opened(struct backlog *self, int fd, enum connection_where where)
     if (fd >= self->fd_end) self->fd_end = fd + 1;
 }
 
-void backlog_closed(struct backlog *self, int fd)
+void backlog_closed(struct backlog *self, int fd, enum connection_where where)
 {
     struct receiver *receiver = at(self, fd);
-    if (receiver) memset(receiver, 0, sizeof *receiver);
+    if (receiver && receiver->where == where) memset(receiver, 0, sizeof *receiver);
 }
 
 void backlog_trust(struct backlog *self, int fd, bool trusted)

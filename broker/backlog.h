@@ -47,7 +47,8 @@ struct backlog *backlog_new(void);
 void backlog_destroy(struct backlog **self_p);
 
 void backlog_opened(struct backlog *self, int fd, enum connection_where where);
-void backlog_closed(struct backlog *self, int fd);
+// Does nothing if the descriptor has become a connection of the other socket, as in connections.h.
+void backlog_closed(struct backlog *self, int fd, enum connection_where where);
 void backlog_trust(struct backlog *self, int fd, bool trusted); // True: the coordinator's
 
 // A part of `bytes` bytes was given to the library: for one receiver of mail, or for all

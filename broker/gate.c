@@ -336,7 +336,7 @@ static void tell(void *arg, int fd, bool opened)
 {
     const struct told *told = arg;
     if (opened) backlog_opened(told->backlog, fd, told->where);
-    else backlog_closed(told->backlog, fd);
+    else backlog_closed(told->backlog, fd, told->where);
 }
 
 bool broker_lets_in(const struct broker *self, const struct zap_request *request, uint64_t now_ms)

@@ -47,19 +47,24 @@ static struct connection *at(struct connections *self, int fd)
     return fd >= 0 && fd < CONNECTIONS_FD_MAX ? &self->list[fd] : NULL;
 }
 
-void connections_closed(struct connections *self, int fd)
+static void forget(struct connections *self, struct connection *connection)
 {
-    struct connection *connection = at(self, fd);
-    if (!connection || !connection->open) return;
+    if (!connection->open) return;
     if (!connection->cut) self->counts[connection->where]--;
     memset(connection, 0, sizeof *connection);
+}
+
+void connections_closed(struct connections *self, int fd, uint32_t where)
+{
+    struct connection *connection = at(self, fd);
+    if (connection && connection->where == where) forget(self, connection);
 }
 
 void connections_opened(struct connections *self, int fd, uint32_t where, uint64_t now_ms)
 {
     struct connection *connection = at(self, fd);
     if (!connection) return;
-    connections_closed(self, fd);
+    forget(self, connection);
     *connection =
         (struct connection){ .open = true, .where = (uint8_t)where, .accepted_ms = now_ms };
     self->counts[where]++;
@@ -181,7 +186,7 @@ static bool measure_one(struct connections *self, int fd, connections_measure *m
     struct connection *connection = &self->list[fd];
     struct connection_counts counts;
     if (!measure(arg, fd, &counts)) {
-        connections_closed(self, fd);
+        forget(self, connection);
         return false;
     }
     const uint64_t taken = self->limits[connection->where].keeps_all ? 0 : connection->taken;

@@ -53,7 +53,9 @@ void connections_destroy(struct connections **self_p);
 uint32_t connections_count(const struct connections *self, uint32_t where); // Without those cut
 
 void connections_opened(struct connections *self, int fd, uint32_t where, uint64_t now_ms);
-void connections_closed(struct connections *self, int fd);
+// Does nothing if the descriptor has become another socket's connection: each socket reports its own
+// connections, so the new one may be reported before the end of the old one.
+void connections_closed(struct connections *self, int fd, uint32_t where);
 
 // A message arrived on `fd`, `wire_bytes` long over all its parts; `key` is the peer's. Opens the
 // entry if its event is still on the way. NULL: the descriptor is outside the table.

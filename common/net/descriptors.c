@@ -42,7 +42,7 @@ void descriptors_hear(void *events, struct connections *connections, uint32_t wh
     bool opened;
     while (descriptors_next(events, &fd, &opened)) {
         if (opened) connections_opened(connections, fd, where, now_ms);
-        else connections_closed(connections, fd);
+        else connections_closed(connections, fd, where);
         if (tell) tell(arg, fd, opened);
     }
 }

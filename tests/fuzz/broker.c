@@ -285,7 +285,8 @@ static void open_broker(struct broker *self, struct post_office *office)
 static void close_broker(struct broker *self)
 {
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
-    for (int i = 0; i < EVENT_PEOPLE; i++) connections_closed(self->connections, FD_FIRST + i);
+    for (int i = 0; i < EVENT_PEOPLE; i++)
+        connections_closed(self->connections, FD_FIRST + i, AT_MAIL);
     free(self->seats);
     if (self->cut > 0) connections_destroy(&self->connections);
     admission_destroy(&self->admission);
@@ -310,7 +311,7 @@ bool core_check_broker(const uint8_t *bytes, size_t count)
         now_ms += event.after_ms;
         if (event.what == EVENT_WAKE) post_office_expire(broker.office, now_ms);
         else if (event.what == EVENT_QUIT)
-            connections_closed(broker.connections, FD_FIRST + event.bearer);
+            connections_closed(broker.connections, FD_FIRST + event.bearer, AT_MAIL);
         else if (event.what == EVENT_RESTART) broker_cut_unlisted(&broker);
         else take_letter(&broker, &event, &memory, now_ms);
     }

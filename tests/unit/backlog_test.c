@@ -45,7 +45,7 @@ static void mail_is_bounded_for_each_receiver(void **state)
     backlog_trust(self, 12, true);
     for (sent = 0; !backlog_is_full(self, 12); sent += PART_ON_WIRE) backlog_sent(self, 12, PART);
     assert_in_range(sent, BACKLOG_TRUSTED_MAX, BACKLOG_TRUSTED_MAX + PART_ON_WIRE);
-    backlog_sent(self, 99, PART), backlog_sent(self, -1, PART), backlog_closed(self, -1);
+    backlog_sent(self, 99, PART), backlog_sent(self, -1, PART), backlog_closed(self, -1, AT_MAIL);
     assert_false(backlog_is_full(self, 99) || backlog_is_full(self, -1));
     backlog_destroy(&self);
 }
@@ -133,5 +133,21 @@ static void a_reader_that_takes_nothing_goes(void **state)
     backlog_destroy(&self);
 }
 
+// The news report the end of a connection after the mail have reported the next one on its descriptor.
+static void the_end_of_a_subscriber_is_not_that_of_a_receiver_of_mail(void **state)
+{
+    (void)state;
+    struct backlog *self = backlog_new();
+    backlog_opened(self, 10, AT_NEWS);
+    backlog_opened(self, 10, AT_MAIL);
+    backlog_closed(self, 10, AT_NEWS);
+    backlog_sent(self, 10, BACKLOG_MAX);
+    assert_true(backlog_is_full(self, 10));
+    backlog_closed(self, 10, AT_MAIL);
+    assert_false(backlog_is_full(self, 10));
+    backlog_destroy(&self);
+}
+
 TESTS(TEST(mail_is_bounded_for_each_receiver), TEST(the_largest_backlog_goes_when_all_is_too_much),
-      TEST(a_reader_behind_with_the_news_goes), TEST(a_reader_that_takes_nothing_goes))
+      TEST(a_reader_behind_with_the_news_goes), TEST(a_reader_that_takes_nothing_goes),
+      TEST(the_end_of_a_subscriber_is_not_that_of_a_receiver_of_mail))

@@ -46,7 +46,8 @@ static void the_oldest_unknown_goes_first(void **state)
     assert_int_equal(kernel.cuts[0], 14);
     assert_int_equal(kernel.cuts[1], 13);
     assert_int_equal(connections_count(self, AT_MAIL), 4);
-    connections_closed(self, 14), connections_closed(self, 14), connections_closed(self, 99);
+    connections_closed(self, 14, AT_MAIL), connections_closed(self, 14, AT_MAIL);
+    connections_closed(self, 99, AT_MAIL);
     assert_int_equal(connections_count(self, AT_MAIL), 4);
     connections_cut_key(self, &key, note, &kernel);
     assert_int_equal(kernel.count, 3);
@@ -68,7 +69,7 @@ static void a_connection_is_there_until_it_is_closed(void **state)
     assert_false(connections_has(self, 10, AT_NEWS, &key));
     assert_false(connections_has(self, 11, AT_MAIL, &key));
     assert_false(connections_has(self, -1, AT_MAIL, &key));
-    connections_closed(self, 10);
+    connections_closed(self, 10, AT_MAIL);
     assert_false(connections_has(self, 10, AT_MAIL, &key));
     connections_heard(self, 10, AT_MAIL, &key, 10, 300);
     connections_cut_one(self, 10, note, &kernel);
@@ -111,7 +112,7 @@ static void an_actor_that_is_gone_is_forgotten(void **state)
     const struct curve_key key = { { 3 } };
     struct kernel kernel = { .gone = { [10] = true } };
     connections_opened(self, 10, AT_MAIL, 1);
-    connections_closed(self, 10);
+    connections_closed(self, 10, AT_MAIL);
     assert_non_null(connections_heard(self, 10, AT_MAIL, &key, 10, 2));
     assert_int_equal(connections_count(self, AT_MAIL), 1);
     connections_cut_hoarders(self, measure, note, &kernel);
@@ -122,5 +123,24 @@ static void an_actor_that_is_gone_is_forgotten(void **state)
     connections_destroy(&self);
 }
 
+// The news report the end of a connection after the mail have reported the next one on its descriptor.
+static void the_end_of_another_sockets_connection_changes_nothing(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(40);
+    const struct curve_key key = { { 3 } };
+    connections_opened(self, 10, AT_NEWS, 1);
+    connections_opened(self, 10, AT_MAIL, 2);
+    connections_heard(self, 10, AT_MAIL, &key, 10, 3);
+    connections_closed(self, 10, AT_NEWS);
+    assert_true(connections_has(self, 10, AT_MAIL, &key));
+    assert_int_equal(connections_count(self, AT_MAIL), 1);
+    assert_int_equal(connections_count(self, AT_NEWS), 0);
+    connections_closed(self, 10, AT_MAIL);
+    assert_int_equal(connections_count(self, AT_MAIL), 0);
+    connections_destroy(&self);
+}
+
 TESTS(TEST(the_oldest_unknown_goes_first), TEST(a_connection_is_there_until_it_is_closed),
-      TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten))
+      TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten),
+      TEST(the_end_of_another_sockets_connection_changes_nothing))

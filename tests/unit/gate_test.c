@@ -1,13 +1,32 @@
-// An actor that the broker forgot is known again soon, however much it sends meanwhile.
+// What the gate counts of each connection, and which of them it hears and cuts.
 
 #include "broker/broker.h"
+#include "common/net/net.h"
+#include "common/net/zap.h"
 #include "tests/test.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FD = 20, MINUTE_MS = 60000, TICK_MS = 200 };
 
 static uint8_t frame[4096];
+
+static struct broker *open_gate(void)
+{
+    struct broker *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    self->connections = broker_connections_new(100);
+    self->backlog = backlog_new();
+    return self;
+}
+
+static void close_gate(struct broker *self)
+{
+    connections_destroy(&self->connections);
+    backlog_destroy(&self->backlog);
+    free(self);
+}
 
 static size_t pack(uint16_t kind, const void *body)
 {
@@ -29,14 +48,12 @@ static bool may_say(struct broker *self, size_t count, uint64_t now_ms)
     return broker_may_say(self, &in, NULL);
 }
 
+// An actor that the broker forgot is known again soon, however much it sends meanwhile.
 // At each tick first its mail, which takes all that a stranger may say, then a HELLO.
 static void a_hello_gets_through_behind_other_mail(void **state)
 {
     (void)state;
-    struct broker *self = calloc(1, sizeof *self);
-    assert_non_null(self);
-    self->connections = broker_connections_new(100);
-    self->backlog = backlog_new();
+    struct broker *self = open_gate();
     const struct wire_ping ping = { .instance = 1 };
     const struct wire_hello hello = { .role = ACTOR_TRAINER, .name = "trainer.1", .instance = 1 };
     uint32_t pings = 0, hellos = 0, ticks = 0;
@@ -48,9 +65,54 @@ static void a_hello_gets_through_behind_other_mail(void **state)
     }
     assert_int_equal(hellos, ticks);
     assert_in_range(pings, ticks, ticks + 20);
-    connections_destroy(&self->connections);
-    backlog_destroy(&self->backlog);
-    free(self);
+    close_gate(self);
 }
 
-TESTS(TEST(a_hello_gets_through_behind_other_mail))
+// The two ends of a socket's monitor; the test reports the events itself.
+static void *open_monitor(struct broker *self, enum connection_where where)
+{
+    char endpoint[32];
+    void *reports = zmq_socket(self->context, ZMQ_PAIR);
+    snprintf(endpoint, sizeof endpoint, "inproc://monitor.%d", where);
+    self->events[where] = zmq_socket(self->context, ZMQ_PAIR);
+    assert_true(reports && self->events[where]);
+    assert_int_equal(zmq_bind(reports, endpoint), 0);
+    assert_int_equal(zmq_connect(self->events[where], endpoint), 0);
+    return reports;
+}
+
+static void report(void *reports, uint16_t kind, int32_t fd)
+{
+    uint8_t event[sizeof kind + sizeof fd];
+    memcpy(event, &kind, sizeof kind);
+    memcpy(event + sizeof kind, &fd, sizeof fd);
+    assert_true(zmq_send(reports, event, sizeof event, ZMQ_SNDMORE) >= 0);
+    assert_true(zmq_send(reports, "", 0, 0) >= 0);
+}
+
+// Its number was a subscriber's until a moment ago. The turn hears the monitor of the mail first.
+static void a_connection_stays_that_was_given_a_subscribers_number(void **state)
+{
+    (void)state;
+    struct broker *self = open_gate();
+    self->context = net_context_new(0);
+    self->zap = zap_open(self->context);
+    void *mail = open_monitor(self, AT_MAIL), *news = open_monitor(self, AT_NEWS);
+    report(news, ZMQ_EVENT_ACCEPTED, FD);
+    broker_mind_gate(self, 1);
+    assert_int_equal(connections_count(self->connections, AT_NEWS), 1);
+    report(news, ZMQ_EVENT_DISCONNECTED, FD);
+    report(mail, ZMQ_EVENT_ACCEPTED, FD);
+    broker_mind_gate(self, 2);
+    assert_int_equal(connections_count(self->connections, AT_NEWS), 0);
+    assert_int_equal(connections_count(self->connections, AT_MAIL), 1);
+    backlog_sent(self->backlog, FD, BACKLOG_MAX);
+    assert_true(backlog_is_full(self->backlog, FD));
+    void *sockets[] = { mail, news, self->events[AT_MAIL], self->events[AT_NEWS], self->zap };
+    for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++) zmq_close(sockets[i]);
+    net_context_destroy(&self->context);
+    close_gate(self);
+}
+
+TESTS(TEST(a_hello_gets_through_behind_other_mail),
+      TEST(a_connection_stays_that_was_given_a_subscribers_number))
