@@ -95,7 +95,7 @@ void letter_refuse(struct broker *self, const struct delivery *letter, const cha
                    uint16_t kind, const char *reason)
 {
     struct wire_undeliverable no = { .kind = kind };
-    snprintf(no.to, sizeof no.to, "%.47s", to);
+    snprintf(no.to, sizeof no.to, "%.*s", ACTOR_NAME_MAX, to);
     snprintf(no.reason, sizeof no.reason, "%s", reason);
     self->undeliverable++;
     letter_answer(self, &letter->sender, FRAME_UNDELIVERABLE, &no);

@@ -504,7 +504,7 @@ struct post_frame *post_receive(struct post *self, bool mail)
         post_release(&frame);
         return NULL;
     }
-    if (mail) snprintf(frame->from, sizeof frame->from, "%.47s", first);
+    if (mail) snprintf(frame->from, sizeof frame->from, "%.*s", ACTOR_NAME_MAX, first);
     if (mail) self->heard_ms = clock_ms();
     if (wire_unpack_head(zmq_msg_data(&frame->part), zmq_msg_size(&frame->part),
                          WIRE_MAIL | WIRE_NEWS, &head, &refusal))

@@ -1,4 +1,4 @@
-// What the gate counts of each connection, and which of them it hears and cuts.
+// What the gate counts of each connection, and which of them it hears and cuts; and what a refusal says.
 
 #include "broker/broker.h"
 #include "common/net/net.h"
@@ -68,17 +68,19 @@ static void a_hello_gets_through_behind_other_mail(void **state)
     close_gate(self);
 }
 
-// The two ends of a socket's monitor; the test reports the events itself.
-static void *open_monitor(struct broker *self, enum connection_where where)
+// *ret_socket takes the place of a socket of the broker; what the broker sends there comes out of the returned
+// socket, and the other way round.
+static void *open_pair(struct broker *self, void **ret_socket)
 {
+    static int pairs;
     char endpoint[32];
-    void *reports = zmq_socket(self->context, ZMQ_PAIR);
-    snprintf(endpoint, sizeof endpoint, "inproc://monitor.%d", where);
-    self->events[where] = zmq_socket(self->context, ZMQ_PAIR);
-    assert_true(reports && self->events[where]);
-    assert_int_equal(zmq_bind(reports, endpoint), 0);
-    assert_int_equal(zmq_connect(self->events[where], endpoint), 0);
-    return reports;
+    void *other = zmq_socket(self->context, ZMQ_PAIR);
+    snprintf(endpoint, sizeof endpoint, "inproc://pair.%d", pairs++);
+    *ret_socket = zmq_socket(self->context, ZMQ_PAIR);
+    assert_true(other && *ret_socket);
+    assert_int_equal(zmq_bind(other, endpoint), 0);
+    assert_int_equal(zmq_connect(*ret_socket, endpoint), 0);
+    return other;
 }
 
 static void report(void *reports, uint16_t kind, int32_t fd)
@@ -97,7 +99,8 @@ static void a_connection_stays_that_was_given_a_subscribers_number(void **state)
     struct broker *self = open_gate();
     self->context = net_context_new(0);
     self->zap = zap_open(self->context);
-    void *mail = open_monitor(self, AT_MAIL), *news = open_monitor(self, AT_NEWS);
+    void *mail = open_pair(self, &self->events[AT_MAIL]);
+    void *news = open_pair(self, &self->events[AT_NEWS]);
     report(news, ZMQ_EVENT_ACCEPTED, FD);
     broker_mind_gate(self, 1);
     assert_int_equal(connections_count(self->connections, AT_NEWS), 1);
@@ -114,5 +117,33 @@ static void a_connection_stays_that_was_given_a_subscribers_number(void **state)
     close_gate(self);
 }
 
+// The longest name has 49 bytes: an actor finds its letter by the name that it wrote to.
+static void a_refusal_has_the_whole_name(void **state)
+{
+    (void)state;
+    static const struct key key = { { 1 } };
+    static const struct delivery letter = { .sender = { .fd = -1 } };
+    static uint8_t memory[4096];
+    struct wire_arena arena = { .bytes = memory, .max = sizeof memory };
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    char name[ACTOR_NAME_MAX + 1];
+    int bytes = 0;
+    struct broker *self = open_gate();
+    self->context = net_context_new(0);
+    void *peer = open_pair(self, &self->mail);
+    actor_name_with(ACTOR_SERVER, "fifteen-letters", &key, name);
+    letter_refuse(self, &letter, name, FRAME_JOIN, "its queue is full");
+    for (int part = 0; part < 3; part++) bytes = zmq_recv(peer, frame, sizeof frame, ZMQ_DONTWAIT);
+    assert_true(bytes > 0);
+    assert_true(wire_unpack(frame, (size_t)bytes, WIRE_MAIL, &arena, &head, &body, &refusal));
+    assert_string_equal(((const struct wire_undeliverable *)body)->to, name);
+    zmq_close(peer), zmq_close(self->mail);
+    net_context_destroy(&self->context);
+    close_gate(self);
+}
+
 TESTS(TEST(a_hello_gets_through_behind_other_mail),
-      TEST(a_connection_stays_that_was_given_a_subscribers_number))
+      TEST(a_connection_stays_that_was_given_a_subscribers_number),
+      TEST(a_refusal_has_the_whole_name))

@@ -242,16 +242,16 @@ static void a_name_that_does_not_fit_is_refused(void **state)
     free(self);
 }
 
-// The longest name has a byte to spare.
+// The longest name has two bytes to spare.
 static void names_are_made_and_read(void **state)
 {
     (void)state;
     char name[ACTOR_NAME_MAX + 1], part[ACTOR_NAME_MAX + 1];
-    actor_name_with(ACTOR_PROVIDER, "fifteen-letters", &anna, name);
-    assert_string_equal(name, "data-provider.fifteen-letters.0100000000000000");
-    assert_true(strlen(name) == 46 && actor_name_fits(name, ACTOR_PROVIDER, &anna));
+    actor_name_with(ACTOR_SERVER, "fifteen-letters", &anna, name);
+    assert_string_equal(name, "parameter-server.fifteen-letters.0100000000000000");
+    assert_true(strlen(name) == 49 && actor_name_fits(name, ACTOR_SERVER, &anna));
     actor_name_plain(name, part);
-    assert_string_equal(part, "data-provider.0100000000000000");
+    assert_string_equal(part, "parameter-server.0100000000000000");
     assert_true(actor_name_is_same(name, part));
     actor_name_label(name, part);
     assert_string_equal(part, "fifteen-letters");
