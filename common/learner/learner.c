@@ -201,14 +201,30 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     return rc;
 }
 
+// What a restart may find mended: a folder that is not mounted yet, a port that an earlier process still has. What
+// the run's config or a file says stays as it is.
+static bool may_pass(int rc)
+{
+    switch (rc) {
+    case FAULT_MEMORY:
+    case FAULT_IO:
+    case FAULT_DISK_FULL:
+    case FAULT_NOT_FOUND:
+    case FAULT_BUSY:
+    case FAULT_UNREACHABLE:
+    case FAULT_TIMEOUT:
+    case FAULT_UNAVAILABLE:
+    case FAULT_NOT_NOW: return true;
+    default: return false;
+    }
+}
+
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
     failpoint("learner_build");
     const int rc = build(self, config, &why);
-    struct wire_built built = { .ok = rc == 0,
-                                .floats = self->floats,
-                                .may_pass = rc == FAULT_MEMORY };
+    struct wire_built built = { .ok = rc == 0, .floats = self->floats, .may_pass = may_pass(rc) };
     struct wire_state_item items[STATE_ITEMS_MAX];
     learner_put_reason(built.reason, &why);
     if (built.ok && self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);

@@ -25,7 +25,8 @@
 //     SETTLE_GROUP  put the state together                    ─▶ GROUP_SETTLED (with the digest)
 //     END_GROUP     the group is over
 //
-// A job that cannot be done is answered `ok = false` with the reason. A failed TRAIN leaves the
+// A job that cannot be done is answered `ok = false` with the reason; a failed BUILD also says whether the cause may
+// pass without a change of the run, as a folder that is not mounted yet. A failed TRAIN leaves the
 // parameters as they were; after a failed BUILD there is no model, after a failed LOAD no held
 // step. Memory is sized and logged when the model is built.
 
