@@ -94,7 +94,7 @@ static int write_save(struct saver *self, struct saver_result *result)
     // mutant: saver: old saves stay
     if (result->missing == save->workers) (void)pieces_clean(save, self->keep, &result->why);
     if (result->missing == save->workers && self->digest &&
-        self->digest(save, &result->why, &result->digest) < 0)
+        self->digest(save, &result->digest_why, &result->digest) < 0)
         result->digest = (struct hash){ { 0 } };
     return 0;
 }

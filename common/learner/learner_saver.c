@@ -120,6 +120,11 @@ static void say(const struct learner_saver *self, const struct saver_result *res
                  " parts=%u folder=%s/step-%08" PRIu64,
                  result->step, result->bytes, result->write_us / 1000, result->workers, self->root,
                  result->step);
+    if (result->digest_why.text[0])
+        log_line(LOG_ERR,
+                 "save.unregistered step=%" PRIu64 " reason=\"%s\"; the run cannot go back to this "
+                 "step",
+                 result->step, result->digest_why.text);
     if (result->rc == 0 && result->why.text[0])
         log_line(LOG_WARNING,
                  "save.not_cleaned step=%" PRIu64 " reason=\"%s\"; it takes room until somebody "

@@ -288,6 +288,37 @@ static void an_end_waits_for_what_is_written(void **unused)
     expect_saved(10, 7);
 }
 
+static int take_no_digest(const struct pieces_save *save, struct why *whose,
+                          struct hash *ret_digest)
+{
+    (void)save, (void)ret_digest;
+    return why_set(whose, FAULT_IO, "a piece cannot be read");
+}
+
+// The save is whole and nothing is left behind: so the one reason is not taken for the other.
+static void a_digest_that_cannot_be_taken_is_said(void **unused)
+{
+    (void)unused;
+    const struct saver_options options = { .root = root,
+                                           .run = "a",
+                                           .born_unix_ms = 7,
+                                           .bytes = BYTES,
+                                           .keep = 3,
+                                           .digest = take_no_digest };
+    saver_t *saver = NULL;
+    assert_int_equal(saver_new(&options, &why, &saver), 0);
+    fill(7);
+    take(saver, 10, 0, 1);
+    const struct saver_result result = result_of(saver);
+    assert_int_equal(result.rc, 0);
+    assert_int_equal(result.missing, 1);
+    assert_string_equal(result.digest_why.text, "a piece cannot be read");
+    assert_string_equal(result.why.text, "");
+    assert_true(hash_is_none(&result.digest));
+    expect_saved(10, 7);
+    saver_destroy(&saver);
+}
+
 // Who may write beside the folder of a run puts a link in its place, to saves of another run: they are not ours to clean.
 static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
 {
@@ -353,4 +384,5 @@ TESTS(IN_FOLDER(a_value_that_does_not_count_is_not_written), IN_FOLDER(the_work_
       IN_FOLDER(a_failed_one_goes_before_the_next), IN_FOLDER(old_saves_go_and_a_failed_one_too),
       IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
       IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
+      IN_FOLDER(a_digest_that_cannot_be_taken_is_said),
       IN_FOLDER(a_link_in_place_of_the_folder_is_not_followed))
