@@ -132,6 +132,15 @@ size_t journal_read(const struct journal *self, const uint8_t **ret_bytes)
     return self->newest.count;
 }
 
+static bool put_slot(const struct journal *self, const struct slot *slot)
+{
+    if (failpoint("journal_write") < 0) return false;
+    const ssize_t n = pwrite(self->fd, slot, sizeof *slot, (off_t)(slot->number % 2) * SLOT);
+    if (n == sizeof *slot) return failpoint("journal_sync") == 0 && fdatasync(self->fd) == 0;
+    if (n >= 0) errno = ENOSPC; // A short write does not set it
+    return false;
+}
+
 int journal_write(struct journal *self, const void *bytes, size_t count, struct why *why)
 {
     ensure(count <= JOURNAL_RECORD_MAX);
@@ -144,9 +153,7 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
                          .number = self->newest.number + 1 };
     memcpy(slot.bytes, bytes, count);
     slot.hash = slot_hash(&slot);
-    if (failpoint("journal_write") < 0 ||
-        pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
-        failpoint("journal_sync") < 0 || fdatasync(self->fd) != 0)
+    if (!put_slot(self, &slot))
         return why_set(why, fault_from_errno(errno),
                        "journal: %s; ending, a restart reads the previous record", strerror(errno));
     self->newest = slot;

@@ -40,7 +40,7 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) return 0;
     ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
-    int error = errno;
+    const int error = count < 0 ? errno : ENOSPC; // A short write does not set it
     if (fd >= 0) close(fd);
     return count == sizeof secret
                ? 0
