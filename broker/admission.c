@@ -320,7 +320,7 @@ static bool is_owner(const struct admission *self, const struct curve_key *key)
     return self->has_owner && memcmp(self->owner_curve.bytes, key->bytes, CURVE_BYTES) == 0;
 }
 
-static uint8_t roles_of(const struct admission *self, const struct curve_key *key)
+uint8_t admission_roles(const struct admission *self, const struct curve_key *key)
 {
     if (curve_set_get(&self->banned, key)) return 0;
     if (is_owner(self, key)) return ROLES_ALL;
@@ -333,7 +333,7 @@ static uint8_t roles_of(const struct admission *self, const struct curve_key *ke
 bool admission_lets_in(const struct admission *self, const struct key *key)
 {
     struct curve_key curve;
-    return curve_of_key(key, &curve) && roles_of(self, &curve);
+    return curve_of_key(key, &curve) && admission_roles(self, &curve);
 }
 
 static bool is_ours(const struct admission *self, const struct invitation *invitation,
@@ -394,7 +394,7 @@ const char *admission_refuses(const struct admission *self, const struct key *ke
     struct curve_key curve;
     if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
         return "this key was ejected";
-    const bool is_listed = self->options.policy != ADMIT_ALLOWLIST || roles_of(self, &curve);
+    const bool is_listed = self->options.policy != ADMIT_ALLOWLIST || admission_roles(self, &curve);
     return is_listed ? NULL : ADMISSION_UNLISTED;
 }
 
@@ -408,11 +408,11 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
     ensure(curve_of_key(key, &curve)); // Else it is refused
     if (is_other_half(self, key, &curve))
         return "this is the negative of the key that was admitted; use the admitted key";
-    if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
+    if (!admission_roles(self, &curve) && self->options.policy == ADMIT_INVITE) {
         const char *reason = accept(self, key, role, run, invitation, invitation_bytes, now_unix_s);
         if (reason) return reason;
     }
-    if (roles_of(self, &curve) & 1 << role) return NULL;
+    if (admission_roles(self, &curve) & 1 << role) return NULL;
     if (role != ACTOR_COORDINATOR || !self->has_owner) return "this key may not take that role";
     return self->is_pinned ? ADMISSION_PINNED : "only the owner's key may be coordinator";
 }

@@ -61,6 +61,10 @@ int admission_reload(struct admission *self, struct why *why); // Nothing change
 // Whether the key is welcome in some role without an invitation.
 bool admission_lets_in(const struct admission *self, const struct key *key);
 
+// The roles that a key may take without an invitation, as bits 1 << role. `name` is its curve_of_key, which costs
+// 0.1 ms: the caller may keep it.
+uint8_t admission_roles(const struct admission *self, const struct curve_key *name);
+
 // A cheap check before the signature is verified. NULL, or the reason to refuse: the key is on no list, or
 // banned.
 const char *admission_refuses(const struct admission *self, const struct key *key);

@@ -124,7 +124,8 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
 // Whether it may publish and has the budget of a member; a peer without a seat may only join. Before the first
 // ROSTER no member is known, and every peer may.
 bool broker_takes_part(const struct broker *self, const struct peer *peer);
-void broker_cut_unlisted(struct broker *self); // gate.c: after the list was read again
+// gate.c: after the list was read again. Cuts the connections of actors whose key may not take their role any more.
+void broker_cut_unlisted(struct broker *self);
 
 // Every CURVE key may connect to the mail; to the news, only that of an actor that the mail has welcomed. A key
 // that was cut for flooding may connect to neither for a while.

@@ -113,11 +113,23 @@ void broker_eject(struct broker *self, const struct wire_member *members, uint32
     }
 }
 
+static const struct peer *peer_at(const struct broker *self, const struct curve_key *connection)
+{
+    struct key key;
+    memcpy(key.bytes, connection->bytes, KEY_BYTES);
+    return post_office_at(self->office, &key);
+}
+
+// Its actor may take no role any more, or not the one that it has.
 static bool is_out(void *arg, const struct connection *connection)
 {
     const struct broker *self = arg;
-    return !key_is_none(&connection->actor) &&
-           !admission_lets_in(self->admission, &connection->actor);
+    struct curve_key name;
+    if (key_is_none(&connection->actor)) return false;
+    if (!curve_of_key(&connection->actor, &name)) return true;
+    const uint8_t roles = admission_roles(self->admission, &name);
+    const struct peer *peer = peer_at(self, &connection->key);
+    return peer ? !(roles & 1 << peer->role) : !roles;
 }
 
 void broker_cut_unlisted(struct broker *self)
@@ -289,13 +301,6 @@ bool broker_is_connected(const struct broker *self, const struct peer *peer)
 {
     const struct curve_key key = key_of(&peer->connection);
     return connections_has(self->connections, peer->route.fd, AT_MAIL, &key);
-}
-
-static const struct peer *peer_at(const struct broker *self, const struct curve_key *connection)
-{
-    struct key key;
-    memcpy(key.bytes, connection->bytes, KEY_BYTES);
-    return post_office_at(self->office, &key);
 }
 
 // At its first subscription a connection to the news gets its actor: the one that is registered at the mail with the

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FD = 20, MINUTE_MS = 60000, TICK_MS = 200 };
 
@@ -25,6 +26,8 @@ static void close_gate(struct broker *self)
 {
     connections_destroy(&self->connections);
     backlog_destroy(&self->backlog);
+    admission_destroy(&self->admission);
+    free(self->office);
     free(self);
 }
 
@@ -144,6 +147,80 @@ static void a_refusal_has_the_whole_name(void **state)
     close_gate(self);
 }
 
+static struct key actor_of(uint8_t number)
+{
+    uint8_t secret[SECRET_BYTES] = { number };
+    struct identity *identity;
+    assert_int_equal(identity_from_secret(secret, NULL, &identity), 0);
+    const struct key key = *identity_key(identity);
+    identity_destroy(&identity);
+    return key;
+}
+
+static char list[] = "/tmp/gate.XXXXXX";
+
+static void write_list(const struct key *key, const char *roles)
+{
+    char hex[KEY_HEX];
+    FILE *file = fopen(list, "w");
+    assert_non_null(file);
+    fprintf(file, "%s %s\n", key_to_hex(key, hex), roles);
+    assert_int_equal(fclose(file), 0);
+}
+
+// The actor comes on connection `fd`, in this role: what a HELLO that is in order leads to.
+static void welcome(struct broker *self, int fd, const struct key *actor, uint8_t role)
+{
+    struct delivery in = { .sender = { .count = 1, .bytes = { (uint8_t)fd }, .fd = fd },
+                           .fd = fd,
+                           .user = { { (uint8_t)fd } },
+                           .now_ms = 1 };
+    struct wire_hello hello = { .role = role, .instance = 1 };
+    struct curve_key user;
+    actor_name(role, actor, hello.name);
+    memcpy(user.bytes, in.user.bytes, CURVE_BYTES);
+    assert_non_null(connections_heard(self->connections, fd, AT_MAIL, &user, 100, 1));
+    assert_null(post_office_hello(self->office, &in.sender, actor, &in.user, &hello, true, 1));
+    broker_welcomed(self, &in, actor);
+    assert_true(broker_has_welcomed(self, &in));
+}
+
+static struct broker *open_gate_with_list(void)
+{
+    static struct key server;
+    struct broker *self = open_gate();
+    const struct admission_options options = {
+        .policy = ADMIT_ALLOWLIST, .list_path = list, .identity = &server, .server = &server
+    };
+    self->office = calloc(1, sizeof *self->office);
+    assert_non_null(self->office);
+    assert_int_equal(admission_new(&options, NULL, &self->admission), 0);
+    return self;
+}
+
+// The descriptors are none, so cutting one does nothing more.
+static void a_role_that_the_list_takes_is_taken(void **state)
+{
+    (void)state;
+    enum { AS_TRAINER = 100, AS_MONITOR };
+    const struct key actor = actor_of(3);
+    close(mkstemp(list));
+    write_list(&actor, "trainer monitor");
+    struct broker *self = open_gate_with_list();
+    welcome(self, AS_TRAINER, &actor, ACTOR_TRAINER);
+    welcome(self, AS_MONITOR, &actor, ACTOR_MONITOR);
+    broker_cut_unlisted(self);
+    assert_int_equal(self->cut, 0);
+    write_list(&actor, "monitor");
+    assert_int_equal(admission_reload(self->admission, NULL), 0);
+    broker_cut_unlisted(self);
+    assert_int_equal(self->cut, 1);
+    const struct delivery trainer = { .fd = AS_TRAINER, .user = { { AS_TRAINER } } };
+    assert_false(broker_has_welcomed(self, &trainer));
+    close_gate(self);
+    unlink(list);
+}
+
 TESTS(TEST(a_hello_gets_through_behind_other_mail),
       TEST(a_connection_stays_that_was_given_a_subscribers_number),
-      TEST(a_refusal_has_the_whole_name))
+      TEST(a_refusal_has_the_whole_name), TEST(a_role_that_the_list_takes_is_taken))
