@@ -125,7 +125,12 @@ static void *write_and_wake(void *arg)
                  " write_ms=%" PRIu64,
                  self->job.step, self->pinned.count, (self->copied_us - self->began_us) / 1000,
                  (clock_us() - self->copied_us) / 1000);
-    learner_put_reason(self->saved.reason, &why);
+    if (self->saved.ok && why.text[0])
+        log_line(LOG_WARNING,
+                 "checkpoint.not_cleaned step=%" PRIu64 " reason=\"%s\"; it takes room until "
+                 "somebody removes it",
+                 self->job.step, why.text);
+    if (!self->saved.ok) learner_put_reason(self->saved.reason, &why);
     failpoint("learner_saved");
     atomic_store(&self->ended, true);
     worker_wake(self->learner->worker);

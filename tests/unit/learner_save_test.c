@@ -12,7 +12,9 @@
 #include "common/base/failpoint.h"
 #include <semaphore.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SAMPLES = 32, STEP = 9, TENSORS_MAX = 64 };
 
@@ -154,6 +156,28 @@ static void what_was_given_up_is_neither_done_nor_to_be_trained(void **state)
     free_learner();
 }
 
+// An older checkpoint has a folder in it, and such are not removed. Nobody else learns of it.
+static void an_older_one_that_stays_is_said(void **state)
+{
+    (void)state;
+    char text[4096] = "";
+    make_learner();
+    assert_int_equal(mkdir(path_of("step-00000001"), 0755), 0);
+    assert_int_equal(mkdir(path_of("step-00000001/kept"), 0755), 0);
+    const int error = dup(STDERR_FILENO);
+    FILE *log = fopen(path_of("log"), "w+");
+    assert_true(log && error >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    save(&(struct wire_data_position){ .cursor = 0 });
+    dup2(error, STDERR_FILENO), close(error);
+    rewind(log);
+    assert_true(fread(text, 1, sizeof text - 1, log) > 0);
+    fclose(log);
+    assert_non_null(strstr(text, "checkpoint.written step=9 "));
+    const char *said = strstr(text, "checkpoint.not_cleaned step=9 reason=");
+    assert_true(said && strstr(said, "an older one could not be removed"));
+    free_learner();
+}
+
 // ---- beside the next jobs -----------------------------------------------------------------------
 
 static sem_t may_write;
@@ -260,4 +284,5 @@ static void nor_for_a_pin_in_a_file(void **state)
 }
 
 TESTS(FOLDER_TEST(what_was_given_up_is_neither_done_nor_to_be_trained),
-      FOLDER_TEST(the_next_jobs_do_not_wait_for_it), FOLDER_TEST(nor_for_a_pin_in_a_file))
+      FOLDER_TEST(an_older_one_that_stays_is_said), FOLDER_TEST(the_next_jobs_do_not_wait_for_it),
+      FOLDER_TEST(nor_for_a_pin_in_a_file))
