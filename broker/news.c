@@ -1,7 +1,7 @@
 // news -- publishes news at once. Of each state topic it keeps the newest frame, for actors that
-// connect later and ask for it (RECALL). A frame of a state topic is checked first: its signature
-// must verify, and it must be newer than the frame kept. A ROSTER or MEMBERS of the coordinator
-// also bans the keys that it ejects.
+// connect later and ask for it (RECALL); after many runs it forgets the oldest. A frame of a state
+// topic is checked first: its signature must verify, and it must be newer than the frame kept. A
+// ROSTER or MEMBERS of the coordinator also bans the keys that it ejects.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
@@ -14,17 +14,30 @@
 
 enum { ROSTER_ARENA_BYTES = 16 << 20 };
 
+// The bulletin of a topic. If there is none, a new one; if there is no room, the oldest of another run: a coordinator
+// publishes for one run, so the others are over. NULL: all are of this run.
+static struct bulletin *place_of(struct broker *self, const char *topic, const char *run)
+{
+    const size_t length = strlen(run);
+    struct bulletin *oldest = NULL;
+    for (uint32_t i = 0; i < self->bulletins_count; i++) {
+        struct bulletin *kept = &self->bulletins[i];
+        if (strcmp(kept->topic, topic) == 0) return kept;
+        if (strncmp(kept->topic, run, length) == 0 && kept->topic[length] == '.') continue;
+        if (!oldest || kept->kept_ms < oldest->kept_ms) oldest = kept;
+    }
+    if (self->bulletins_count < BULLETINS_MAX) oldest = &self->bulletins[self->bulletins_count++];
+    if (!oldest) return NULL;
+    snprintf(oldest->topic, sizeof oldest->topic, "%s", topic);
+    oldest->incarnation = oldest->seq = 0;
+    return oldest;
+}
+
 // Keeps the frame. False if it is not newer than the one kept: it is a duplicate or a replay.
 static bool keep(struct broker *self, const char *topic, const struct wire_head *head,
                  const void *frame, size_t count)
 {
-    struct bulletin *kept = NULL;
-    for (uint32_t i = 0; i < self->bulletins_count && !kept; i++)
-        if (strcmp(self->bulletins[i].topic, topic) == 0) kept = &self->bulletins[i];
-    if (!kept && self->bulletins_count < BULLETINS_MAX) {
-        kept = &self->bulletins[self->bulletins_count++];
-        snprintf(kept->topic, sizeof kept->topic, "%s", topic);
-    }
+    struct bulletin *kept = place_of(self, topic, head->run);
     if (!kept) return true;
     if (head->incarnation < kept->incarnation ||
         (head->incarnation == kept->incarnation && head->seq <= kept->seq))

@@ -1,7 +1,9 @@
-// What the gate counts of each connection, and which of them it hears and cuts; and what a refusal says.
+// What the gate counts of each connection, and which of them it hears and cuts; what a refusal says; and which news
+// are kept.
 
 #include "broker/broker.h"
 #include "common/net/net.h"
+#include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include "tests/test.h"
 #include <stdio.h>
@@ -221,6 +223,55 @@ static void a_role_that_the_list_takes_is_taken(void **state)
     unlink(list);
 }
 
+// As the coordinator of the run does it.
+static void publish(struct broker *self, const struct identity *identity, const char *run,
+                    uint16_t kind, const void *body)
+{
+    static const struct peer coordinator = { .role = ACTOR_COORDINATOR };
+    struct wire_head head = { .kind = kind, .incarnation = 1, .seq = 1 };
+    snprintf(head.run, sizeof head.run, "%s", run);
+    head.sender = *identity_key(identity);
+    size_t count = wire_pack(&head, body, frame, sizeof frame);
+    assert_true(count > 0);
+    count = signed_frame_sign(identity, frame, count, sizeof frame);
+    assert_true(count > 0);
+    broker_publish(self, &coordinator, &head, frame, count);
+}
+
+// One run after the other at one broker: more topics than it has room for.
+static void the_newest_of_many_runs_is_kept(void **state)
+{
+    enum { RUNS = BULLETINS_MAX / 2 + 8 };
+    (void)state;
+    static const struct wire_run run;
+    static const struct wire_beat beat;
+    static const struct route asks = { .fd = -1 };
+    const uint8_t secret[SECRET_BYTES] = { 1 };
+    struct identity *identity;
+    struct wire_recall recall;
+    assert_int_equal(identity_from_secret(secret, NULL, &identity), 0);
+    struct broker *self = open_gate();
+    self->context = net_context_new(0);
+    void *peer = open_pair(self, &self->mail), *reader = open_pair(self, &self->news);
+    for (int i = 1; i <= RUNS; i++) {
+        snprintf(recall.run, sizeof recall.run, "run-%d", i);
+        publish(self, identity, recall.run, FRAME_RUN, &run);
+        publish(self, identity, recall.run, FRAME_BEAT, &beat);
+    }
+    broker_recall(self, &asks, &recall);
+    int parts = 0;
+    while (zmq_recv(peer, frame, sizeof frame, ZMQ_DONTWAIT) >= 0) parts++;
+    assert_int_equal(parts, 2 * 3);
+    assert_int_equal(self->bulletins_count, BULLETINS_MAX);
+    assert_int_equal(self->published, 2 * RUNS);
+    zmq_close(peer), zmq_close(reader), zmq_close(self->mail), zmq_close(self->news);
+    net_context_destroy(&self->context);
+    for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
+    identity_destroy(&identity);
+    close_gate(self);
+}
+
 TESTS(TEST(a_hello_gets_through_behind_other_mail),
       TEST(a_connection_stays_that_was_given_a_subscribers_number),
-      TEST(a_refusal_has_the_whole_name), TEST(a_role_that_the_list_takes_is_taken))
+      TEST(a_refusal_has_the_whole_name), TEST(a_role_that_the_list_takes_is_taken),
+      TEST(the_newest_of_many_runs_is_kept))
