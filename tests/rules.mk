@@ -208,6 +208,7 @@ BULK_COUNTED = $(patsubst %,$(B)/unit/%_test,bulk bulk_server bulk_limits bulk_s
 $(BULK_COUNTED): $(B)/tests/unit/bulk_counts.o
 BULK_WRAPS = bulk_server_new bulk_line_recv bulk_line_put bulk_line_cut
 $(BULK_COUNTED): LDFLAGS += $(BULK_WRAPS:%=-Wl,--wrap=%)
+$(B)/unit/gate_test: LDFLAGS += -Wl,--wrap=curve_of_key
 # Every target in one test, and under libFuzzer: clang builds everything once more for it.
 $(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@

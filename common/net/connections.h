@@ -37,6 +37,7 @@ struct connection {
     uint8_t where;        // Index of the socket
     struct curve_key key; // The peer's, once proven
     struct key actor;     // Set by the owner: the actor that has proved it holds `key`; zeros: none
+    struct curve_key name; // Set by the owner with it: its curve_of_key
     uint64_t accepted_ms;
     uint64_t taken;                    // Wire bytes that came out as messages
     uint64_t pending;                  // At the last measurement

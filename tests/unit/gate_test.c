@@ -187,12 +187,12 @@ static void welcome(struct broker *self, int fd, const struct key *actor, uint8_
     assert_true(broker_has_welcomed(self, &in));
 }
 
-static struct broker *open_gate_with_list(void)
+static struct broker *open_gate_with(enum admission_policy policy)
 {
     static struct key server;
     struct broker *self = open_gate();
     const struct admission_options options = {
-        .policy = ADMIT_ALLOWLIST, .list_path = list, .identity = &server, .server = &server
+        .policy = policy, .list_path = list, .identity = &server, .server = &server
     };
     self->office = calloc(1, sizeof *self->office);
     assert_non_null(self->office);
@@ -208,7 +208,7 @@ static void a_role_that_the_list_takes_is_taken(void **state)
     const struct key actor = actor_of(3);
     close(mkstemp(list));
     write_list(&actor, "trainer monitor");
-    struct broker *self = open_gate_with_list();
+    struct broker *self = open_gate_with(ADMIT_ALLOWLIST);
     welcome(self, AS_TRAINER, &actor, ACTOR_TRAINER);
     welcome(self, AS_MONITOR, &actor, ACTOR_MONITOR);
     broker_cut_unlisted(self);
@@ -221,6 +221,42 @@ static void a_role_that_the_list_takes_is_taken(void **state)
     assert_false(broker_has_welcomed(self, &trainer));
     close_gate(self);
     unlink(list);
+}
+
+static uint32_t conversions;
+
+bool __real_curve_of_key(const struct key *key, struct curve_key *ret_name);
+bool __wrap_curve_of_key(const struct key *key, struct curve_key *ret_name);
+bool __wrap_curve_of_key(const struct key *key, struct curve_key *ret_name)
+{
+    conversions++;
+    return __real_curve_of_key(key, ret_name);
+}
+
+// A conversion takes 0.1 ms, and while a connection waits to be cut each letter is looked at.
+static void an_ejection_converts_no_key_but_its_own(void **state)
+{
+    enum { FIRST = 100, EJECTED = 107, END = 200 };
+    (void)state;
+    struct broker *self = open_gate_with(ADMIT_OPEN);
+    for (int fd = FIRST; fd < END; fd++) {
+        const struct key actor = actor_of((uint8_t)fd);
+        welcome(self, fd, &actor, ACTOR_TRAINER);
+    }
+    const struct wire_member member = { .key = actor_of(EJECTED), .state = MEMBER_EJECTED };
+    conversions = 0;
+    broker_eject(self, &member, 1);
+    for (int fd = FIRST; fd < END; fd++) {
+        const struct delivery letter = {
+            .fd = fd, .user = { { (uint8_t)fd } }, .parts = 2, .now_ms = 1
+        };
+        const struct peer *from = post_office_at(self->office, &letter.user);
+        assert_int_equal(broker_may_say(self, &letter, from), fd != EJECTED);
+    }
+    broker_cut_unlisted(self);
+    assert_int_equal(self->cut, 1);
+    assert_int_equal(conversions, 1);
+    close_gate(self);
 }
 
 // As the coordinator of the run does it.
@@ -274,4 +310,4 @@ static void the_newest_of_many_runs_is_kept(void **state)
 TESTS(TEST(a_hello_gets_through_behind_other_mail),
       TEST(a_connection_stays_that_was_given_a_subscribers_number),
       TEST(a_refusal_has_the_whole_name), TEST(a_role_that_the_list_takes_is_taken),
-      TEST(the_newest_of_many_runs_is_kept))
+      TEST(an_ejection_converts_no_key_but_its_own), TEST(the_newest_of_many_runs_is_kept))
