@@ -90,9 +90,17 @@ static int mind_silence(struct monitor *self, struct tap *tap, struct why *why)
     return 0;
 }
 
-static int end_of_once(const struct monitor *self, struct why *why)
+// The broker keeps the newest RUN, ROSTER, MEMBERS, EPOCH_END and BEAT: of other topics there is nothing to print.
+static int end_of_once(const struct monitor *self, const struct tap *tap, struct why *why)
 {
     if (self->lines.printed || self->lines.hidden) return 0;
+    if (self->topics && tap_knows_run(tap)) {
+        fprintf(stderr,
+                "run \"%s\" is known, but the broker keeps no news of --topic %s; without --once "
+                "the next ones are printed\n",
+                self->command.run_id, self->topics);
+        return 0;
+    }
     return why_set(why, FAULT_UNREACHABLE,
                    "the broker at %s knows nothing of run \"%s\": no coordinator has "
                    "published yet, or it is another --run-id",
@@ -109,7 +117,7 @@ static int watch(struct monitor *self, struct tap *tap, int signals, struct why 
         if (tap_wait(tap, signals, clock_ms() < silent_ms ? silent_ms : until_ms)) return 0;
         const bool done = take_all(self, tap);
         if (ferror(stdout)) return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
-        if (done) return self->once ? end_of_once(self, why) : 0;
+        if (done) return self->once ? end_of_once(self, tap, why) : 0;
         if (tap_is_refused(tap)) return tap_no_answer(tap, self->command.server_addr, 0, why);
         rc = mind_silence(self, tap, why);
     }

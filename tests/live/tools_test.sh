@@ -456,6 +456,7 @@ shoal-trainer --json --guest -i friend.key --name fifteen-letters --ticket words
 friend=$!
 until_said friend.log '"event":"round.trained".*"step":20,'
 says 124 "" timeout 1 zmq-monitor --member nobody --ticket words/run/ticket # Without --count it goes on
+says 0 'keeps no news of --topic WINDOW' zmq-monitor --once --topic WINDOW --ticket words/run/ticket
 says 0 " trainer.fifteen-letters." zmq-monitor --topic PROGRESS --member fifteen --count 1 --ticket words/run/ticket
 
 # Tokens and steps per second: what RUN says is the change of tokens_done and step over the last minute, here since
