@@ -379,7 +379,8 @@ void broker_mind_gate(struct broker *self, uint64_t now_ms)
     struct turn turn = { self, now_ms };
     for (enum connection_where where = 0; where < WHERE_COUNT; where++) {
         struct told told = { self->backlog, where };
-        descriptors_hear(self->events[where], self->connections, where, now_ms, tell, &told);
+        const uint16_t port = (uint16_t)(self->port + (where == AT_NEWS));
+        descriptors_hear(self->events[where], self->connections, where, port, now_ms, tell, &told);
     }
     zap_serve(self->zap, judge, &turn, HANDSHAKES_TURN_MAX);
     connections_cut_surplus(self->connections, cut, self);

@@ -1,6 +1,6 @@
 // ZeroMQ's monitor reports which descriptors a socket uses; getsockopt and shutdown act on them
-// directly. A descriptor may have been closed and given to another connection since then, so both
-// functions first check the port of its own end.
+// directly. A descriptor may have been closed and given to another connection since then, so all
+// first check the port of its own end.
 
 #include "common/net/descriptors.h"
 #include "common/base/ensure.h"
@@ -35,18 +35,6 @@ bool descriptors_next(void *events, int *ret_fd, bool *ret_opened)
     return true;
 }
 
-void descriptors_hear(void *events, struct connections *connections, uint32_t where,
-                      uint64_t now_ms, descriptors_tell *tell, void *arg)
-{
-    int fd;
-    bool opened;
-    while (descriptors_next(events, &fd, &opened)) {
-        if (opened) connections_opened(connections, fd, where, now_ms);
-        else connections_closed(connections, fd, where);
-        if (tell) tell(arg, fd, opened);
-    }
-}
-
 static bool is_at(int fd, uint16_t port)
 {
     struct sockaddr_storage own = { .ss_family = AF_UNSPEC };
@@ -56,6 +44,19 @@ static bool is_at(int fd, uint16_t port)
     return own.ss_family == AF_INET6  ? ((struct sockaddr_in6 *)&own)->sin6_port == htons(port)
            : own.ss_family == AF_INET ? ((struct sockaddr_in *)&own)->sin_port == htons(port)
                                       : false;
+}
+
+void descriptors_hear(void *events, struct connections *connections, uint32_t where, uint16_t port,
+                      uint64_t now_ms, descriptors_tell *tell, void *arg)
+{
+    int fd;
+    bool opened;
+    while (descriptors_next(events, &fd, &opened)) {
+        if (opened && !is_at(fd, port)) continue;
+        if (opened) connections_opened(connections, fd, where, now_ms);
+        else connections_closed(connections, fd, where);
+        if (tell) tell(arg, fd, opened);
+    }
 }
 
 bool descriptors_measure(int fd, uint16_t port, struct connection_counts *ret_counts)

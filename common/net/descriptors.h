@@ -13,9 +13,10 @@ void *descriptors_watch(void *context, void *socket);
 // The next event; false if none waits. Never blocks.
 bool descriptors_next(void *events, int *ret_fd, bool *ret_opened);
 // Enters all waiting events into the table, and calls tell(arg, fd, opened) for each unless it is
-// NULL. Never blocks.
+// NULL. Ignores the beginning of a connection that is not at `port` (0: any port): it has ended by
+// now, and its descriptor may be that of another socket's connection. Never blocks.
 typedef void descriptors_tell(void *arg, int fd, bool opened);
-void descriptors_hear(void *events, struct connections *connections, uint32_t where,
+void descriptors_hear(void *events, struct connections *connections, uint32_t where, uint16_t port,
                       uint64_t now_ms, descriptors_tell *tell, void *arg);
 
 // False: `fd` is not a TCP connection (any more), or its own end is not at `port` (0: any port).
