@@ -57,8 +57,8 @@ static bool is_answer(struct broker *self, const struct delivery *in,
     return memcmp(hello->challenge, challenge, CHALLENGE_BYTES) == 0;
 }
 
-// The cheapest check comes first. A key that is on no list is refused before its network is counted (may_come), so
-// that it uses up nothing of its neighbours' rate.
+// A key that is on no list is refused at its first HELLO, before it is challenged. Its network is not counted for
+// that (may_come), so that it uses up nothing of its neighbours' rate. The signature costs most, and comes after these.
 static const char *judge_hello(struct broker *self, const struct delivery *in,
                                const struct wire_head *head, const struct wire_hello *hello,
                                struct key *ret_key)
