@@ -601,6 +601,11 @@ kill -STOP $(cat saved/run/checkpointer/lock)
 kill -INT $up; until_said saved.log "saving step "
 kill -INT $up; wait $up
 says 130 " may be lost: only trainers of other machines can hold them now" sh -c "cat saved.log; exit $?"
+# A child that cannot be kept ends the run; what the trainers hold is saved first.
+up_saved
+>saved/run/keys/data-provider.key; kill -9 $(cat saved/run/data-provider/lock); wait $up
+says 65 $'data-provider ended with code 65\nsaving step \n; interrupt to stop at once\nended at step \n has all steps' \
+    sh -c "cat saved.log; exit $?"
 
 # ---- the ticket of the run before -----------------------------------------------------------------------
 

@@ -111,21 +111,26 @@ static int watch(struct session *self, struct why *why)
     return rc;
 }
 
-// The first interrupt saves what only the trainers hold; the second one stops at once.
-static int save(struct session *self, struct why *why)
+// Saves what only the trainers hold, after the first interrupt or a fault `rc` of a child. The next interrupt stops at
+// once. A child that cannot be kept does not end it: the others still hold the state. Returns the first fault.
+static int save(struct session *self, int rc, struct why *why)
 {
     struct saving saving;
+    struct why other = { 0 };
     char line[160];
     uint64_t now_ms = clock_ms();
-    int rc = 0;
-    if (!saving_begin(&saving, &self->net, now_ms, why)) return 0;
-    snprintf(line, sizeof line, "saving step %" PRIu64 "; interrupt again to stop at once",
-             saving.step);
+    if (!saving_begin(&saving, &self->net, now_ms, &other)) return rc;
+    if (rc < 0) say(self, why->text);
+    snprintf(line, sizeof line, "saving step %" PRIu64 "; interrupt%s to stop at once", saving.step,
+             rc < 0 ? "" : " again");
+    self->net.asked_to_stop = true;
     say(self, line);
-    while (rc == 0 && !saving_is_over(&saving, &self->net, now_ms)) {
+    while (!saving_is_over(&saving, &self->net, now_ms)) {
         const uint64_t order_ms = saving_order(&saving, &self->net, now_ms);
         const uint64_t due_ms = progress_tick(&self->progress, self->net.view, now_ms);
-        rc = testnet_turn(&self->net, order_ms < due_ms ? order_ms : due_ms, why);
+        const uint64_t until_ms = order_ms < due_ms ? order_ms : due_ms;
+        const int turned = testnet_turn(&self->net, until_ms, rc < 0 ? &other : why);
+        if (rc == 0) rc = turned;
         now_ms = clock_ms();
     }
     return rc;
@@ -152,14 +157,17 @@ static void say_started(const struct session *self, const struct testnet_options
 
 // The digest is the one that `shoal train` prints, if it takes the same steps. What is at risk is lost
 // unless a trainer on another machine lives and holds it.
-static void say_end(const struct session *self, uint64_t at_risk)
+static void say_end(const struct session *self, int rc, uint64_t at_risk)
 {
     const struct wire_run *now = &self->net.view->now;
     const bool has_state = config_sums(&self->net.config);
     char hex[HASH_HEX];
     const bool finished = now->phase == PHASE_FINISHED;
     printf("%s at step %" PRIu64 "; all processes have stopped\n",
-           finished ? "finished" : "interrupted", now->step);
+           finished ? "finished"
+           : rc < 0 ? "ended"
+                    : "interrupted",
+           now->step);
     if (!finished && now->step > 0 && now->checkpoint_step == now->step)
         printf("%s has all steps\n", now->checkpoint_name);
     if (finished && now->digest_step == now->step && !hash_is_none(&now->digest))
@@ -207,7 +215,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
         self->kill_ms = clock_ms() + self->interval_ms;
         say_started(self, options);
         rc = watch(self, why);
-        if (rc == 0 && self->net.asked_to_stop) rc = save(self, why);
+        if (rc < 0 || self->net.asked_to_stop) rc = save(self, rc, why);
     }
     progress_end(&self->progress);
     const struct wire_run now = self->net.view->now;
@@ -216,7 +224,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
     char model[PATH_MAX + 64];
     testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
-    if (rc == 0) say_end(self, at_risk);
+    if (rc == 0 || self->net.view->has_run) say_end(self, rc, at_risk);
     if (rc < 0) advise(self);
     testnet_free(&self->net);
     if (rc == 0 && finished && now.checkpoint_name[0])
