@@ -179,6 +179,7 @@ int fleet_tick(struct fleet *self, struct why *why)
     for (uint32_t i = 0; i < self->count; i++) {
         struct child *child = &self->children[i];
         if (child->pid || child->due_ms == 0 || now_ms < child->due_ms) continue;
+        child->due_ms = 0; // Nor is it tried again if it cannot be started
         int rc = fleet_start(child, why);
         if (rc < 0) return rc;
     }

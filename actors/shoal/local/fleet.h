@@ -53,8 +53,9 @@ int fleet_start(struct child *child, struct why *why);
 // After SIGCHLD: reaps the children that ended and plans their restart. A fault: a child cannot be
 // kept alive.
 int fleet_reap(struct fleet *self, struct why *why);
-int fleet_tick(struct fleet *self, struct why *why); // Starts each child that is due
-uint64_t fleet_due_ms(const struct fleet *self);     // UINT64_MAX: no child is due
+// Starts each child that is due. A fault: one cannot be started, and is not tried again.
+int fleet_tick(struct fleet *self, struct why *why);
+uint64_t fleet_due_ms(const struct fleet *self); // UINT64_MAX: no child is due
 
 void fleet_kill(struct child *child); // SIGKILL
 

@@ -343,7 +343,7 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
     if (tap_wait(self->tap, self->signals, due_ms < until_ms ? due_ms : until_ms))
         take_signals(self);
     int rc = fleet_reap(&self->fleet, why);
-    if (rc == 0 && !self->asked_to_stop) rc = fleet_tick(&self->fleet, why);
+    if (rc == 0) rc = fleet_tick(&self->fleet, why);
     take_news(self);
     return rc;
 }

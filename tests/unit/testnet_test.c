@@ -1,0 +1,82 @@
+// testnet_test -- what one turn of the loop makes of children that have ended and of signals, and which files a start
+// that fails half-way leaves behind.
+
+#include "actors/shoal/local/fleet.c" // The front command's own parts are in no library
+#include "actors/shoal/local/testnet.c"
+#include "actors/shoal/local/way_in.c"
+#include "actors/shoal/run/run_view.c"
+#include "tests/test.h"
+
+// Nothing is said, and nothing is waited for.
+int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap)
+{
+    (void)options, (void)why, (void)ret_tap;
+    return 0;
+}
+void tap_close(struct tap **self_p) { (void)self_p; }
+bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
+{
+    (void)self, (void)fd, (void)until_ms;
+    return false;
+}
+enum tap_result tap_take(struct tap *self, struct letter *ret_letter)
+{
+    (void)self, (void)ret_letter;
+    return TAP_NOTHING;
+}
+
+static struct child children[3];
+
+// Broker, coordinator and checkpointer; none runs, and none is due.
+static struct testnet make(void)
+{
+    static const char *const names[] = { "broker", "coordinator", "checkpointer" };
+    memset(children, 0, sizeof children);
+    for (uint32_t i = 0; i < 3; i++) {
+        snprintf(children[i].name, sizeof children[i].name, "%s", names[i]);
+        snprintf(children[i].log, sizeof children[i].log, "/dev/null");
+        arguments_add(&children[i].arguments, "/bin/sleep");
+        arguments_add(&children[i].arguments, "600");
+    }
+    return (struct testnet){ .fleet = { .children = children, .count = 3 },
+                             .coordinator = &children[1],
+                             .members_from = 2,
+                             .signals = -1 };
+}
+
+static void end_all(struct testnet *self)
+{
+    fleet_stop(&self->fleet, 0, -1);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(children[i].pid, 0);
+}
+
+// `up` was interrupted and saves: what dies now is still needed for it.
+static void a_child_is_started_again_while_up_saves(void **state)
+{
+    (void)state;
+    struct testnet self = make();
+    struct why why = { 0 };
+    self.asked_to_stop = true;
+    children[1].due_ms = 1;
+    assert_int_equal(testnet_turn(&self, 0, &why), 0);
+    assert_int_not_equal(children[1].pid, 0);
+    assert_int_equal(fleet_due_ms(&self.fleet), UINT64_MAX);
+    end_all(&self);
+}
+
+// Else the loop would not wait any more: it would be due for ever.
+static void a_child_that_cannot_be_started_is_tried_once(void **state)
+{
+    (void)state;
+    struct testnet self = make();
+    struct why why = { 0 };
+    self.asked_to_stop = true;
+    snprintf(children[2].log, sizeof children[2].log, "/nowhere/log");
+    children[2].due_ms = 1;
+    assert_int_equal(testnet_turn(&self, 0, &why), FAULT_NOT_FOUND);
+    assert_int_equal(testnet_turn(&self, 0, &why), 0);
+    assert_int_equal(fleet_due_ms(&self.fleet), UINT64_MAX);
+}
+
+TESTS(TEST(a_child_is_started_again_while_up_saves),
+      TEST(a_child_that_cannot_be_started_is_tried_once))
