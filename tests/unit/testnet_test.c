@@ -70,7 +70,7 @@ static void a_child_that_cannot_be_started_is_tried_once(void **state)
     (void)state;
     struct testnet self = make();
     struct why why = { 0 };
-    self.asked_to_stop = true;
+    children[0].due_ms = children[1].due_ms = UINT64_MAX; // They are to be started some day
     snprintf(children[2].log, sizeof children[2].log, "/nowhere/log");
     children[2].due_ms = 1;
     assert_int_equal(testnet_turn(&self, 0, &why), FAULT_NOT_FOUND);
@@ -78,5 +78,25 @@ static void a_child_that_cannot_be_started_is_tried_once(void **state)
     assert_int_equal(fleet_due_ms(&self.fleet), UINT64_MAX);
 }
 
+// `kill` of the coordinator: it ends with 0, and the members would wait for it for ever.
+static void a_coordinator_that_somebody_told_to_end_is_a_fault(void **state)
+{
+    (void)state;
+    struct testnet self = make();
+    struct why why = { 0 };
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fleet_start(&children[i], &why), 0);
+    assert_int_equal(testnet_turn(&self, 0, &why), 0);
+    const pid_t pid = children[1].pid;
+    children[1].pid = 0; // As fleet_reap leaves it after code 0
+    assert_int_equal(testnet_turn(&self, 0, &why), FAULT_UNAVAILABLE);
+    assert_non_null(strstr(why.text, "the coordinator was told to end"));
+    self.asked_to_stop = true; // All processes were told
+    assert_int_equal(testnet_turn(&self, 0, &why), 0);
+    self.asked_to_stop = false;
+    children[1].pid = pid;
+    end_all(&self);
+}
+
 TESTS(TEST(a_child_is_started_again_while_up_saves),
-      TEST(a_child_that_cannot_be_started_is_tried_once))
+      TEST(a_child_that_cannot_be_started_is_tried_once),
+      TEST(a_coordinator_that_somebody_told_to_end_is_a_fault))

@@ -29,6 +29,12 @@ struct child {
     uint64_t peak_bytes; // The most memory that one of its processes has had; 0: none has ended yet
 };
 
+// It has ended, and is not started again: somebody else told it to end, or it cannot be kept.
+static inline bool child_is_gone(const struct child *child)
+{
+    return !child->pid && !child->due_ms;
+}
+
 // Gets one line for each end and each restart of a child.
 typedef void fleet_say(void *arg, const char *line);
 

@@ -74,16 +74,13 @@ uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
     return self->order_ms;
 }
 
-// It has ended, and is not started again: somebody else told it to end, as when all processes get SIGTERM.
-static bool is_gone(const struct child *child) { return !child->pid && !child->due_ms; }
-
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)
 {
     const struct wire_run *now = &net->view->now;
     const bool done = self->action == ACTION_PAUSE ? now->phase == PHASE_PAUSED
                                                    : now->checkpoint_step >= self->step;
     return done || now->phase == PHASE_FINISHED || net->insists || now_ms >= self->end_ms ||
-           is_gone(&net->fleet.children[0]) || is_gone(net->coordinator);
+           child_is_gone(&net->fleet.children[0]) || child_is_gone(net->coordinator);
 }
 
 int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,

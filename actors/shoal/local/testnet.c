@@ -337,6 +337,18 @@ static void take_news(struct testnet *self)
     }
 }
 
+// Broker and coordinator end by a signal of ours alone, also when the run is finished. If somebody else has told one of
+// them to end, the others wait for it for ever.
+static int check_both_are_here(const struct testnet *self, struct why *why)
+{
+    for (uint32_t i = 0; i < self->members_from; i++)
+        if (child_is_gone(&self->fleet.children[i]))
+            return why_set(why, FAULT_UNAVAILABLE,
+                           "the %s was told to end, and not by us: the run stands without it",
+                           self->fleet.children[i].name);
+    return 0;
+}
+
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
 {
     uint64_t due_ms = fleet_due_ms(&self->fleet);
@@ -344,6 +356,7 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
         take_signals(self);
     int rc = fleet_reap(&self->fleet, why);
     if (rc == 0) rc = fleet_tick(&self->fleet, why);
+    if (rc == 0 && !self->asked_to_stop) rc = check_both_are_here(self, why);
     take_news(self);
     return rc;
 }

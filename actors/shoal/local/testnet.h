@@ -75,8 +75,8 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
 // Starts the trainers that were left out at the start.
 int testnet_start_late(struct testnet *self, struct why *why);
 
-// One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
-// kept.
+// One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be kept, or the broker or
+// the coordinator was told to end by somebody else. After an interrupt the latter is none: all may have been told.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
 
 // From now on the news come by a tap that has the coordinator's key, so that orders can be mailed.
