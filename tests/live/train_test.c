@@ -165,6 +165,9 @@ static void ctrl_c_saves(void **state)
         assert_true(read(watch.fd, events, sizeof events) > 0);
     }
     close(watch.fd);
+    // The end of a session, told twice, and Ctrl-C
+    assert_int_equal(kill(pid, SIGHUP), 0);
+    assert_int_equal(kill(pid, SIGHUP), 0);
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(finish(pid), EX_TEMPFAIL);
     assert_non_null(strstr(output, "--resume goes on"));

@@ -97,6 +97,46 @@ static void a_coordinator_that_somebody_told_to_end_is_a_fault(void **state)
     end_all(&self);
 }
 
+// An ssh session ends: the kernel and the shell say so one after the other, and `up` shall save.
+static void the_end_of_a_session_stops_and_does_not_insist(void **state)
+{
+    (void)state;
+    struct testnet self = { 0 };
+    signal(SIGHUP, SIG_DFL);
+    watch_signals(&self);
+    for (int i = 0; i < 2; i++) {
+        raise(SIGHUP);
+        take_signals(&self);
+        assert_true(self.asked_to_stop && !self.insists);
+        raise(SIGHUP);
+        assert_false(is_insisted(self.signals));
+    }
+    raise(SIGPIPE); // `| tee` has ended as well
+    raise(SIGTERM);
+    take_signals(&self);
+    assert_true(self.insists);
+    raise(SIGINT);
+    assert_true(is_insisted(self.signals));
+    close(self.signals);
+}
+
+static void nohup_stays_nohup(void **state)
+{
+    (void)state;
+    struct testnet self = { 0 };
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    signal(SIGHUP, SIG_IGN);
+    watch_signals(&self);
+    raise(SIGHUP);
+    take_signals(&self);
+    assert_false(self.asked_to_stop);
+    close(self.signals);
+}
+
 TESTS(TEST(a_child_is_started_again_while_up_saves),
       TEST(a_child_that_cannot_be_started_is_tried_once),
-      TEST(a_coordinator_that_somebody_told_to_end_is_a_fault))
+      TEST(a_coordinator_that_somebody_told_to_end_is_a_fault),
+      TEST(the_end_of_a_session_stops_and_does_not_insist), TEST(nohup_stays_nohup))

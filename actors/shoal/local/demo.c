@@ -112,7 +112,8 @@ static bool is_interrupted(void *arg)
     (void)arg;
     sigset_t pending;
     sigpending(&pending);
-    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+           sigismember(&pending, SIGHUP);
 }
 
 static int write_text(const struct model_folder *model, struct demo_report *report, struct why *why)

@@ -220,7 +220,8 @@ static bool is_insisted(int signals)
 {
     struct signalfd_siginfo info;
     bool insisted = false;
-    while (read(signals, &info, sizeof info) == sizeof info) insisted |= info.ssi_signo != SIGCHLD;
+    while (read(signals, &info, sizeof info) == sizeof info)
+        insisted |= info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM;
     return insisted;
 }
 

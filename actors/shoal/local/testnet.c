@@ -270,14 +270,21 @@ static int check_ports(struct testnet *self, struct why *why)
     return rc < 0 ? rc : way_in_check_ports(&self->options.way_in, why);
 }
 
+// SIGHUP: the session ends, as with its ssh connection. Under nohup it is ignored and stays so; a signal that is
+// blocked would be queued all the same. SIGPIPE: Ctrl-C ends the reader of our lines, too (`| tee`), and we are not done.
 static void watch_signals(struct testnet *self)
 {
-    sigset_t set;
+    struct sigaction hangup;
+    sigset_t set, blocked;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGHUP, NULL, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
+    blocked = set;
+    sigaddset(&blocked, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
     self->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     ensure(self->signals >= 0);
 }
@@ -317,12 +324,13 @@ int testnet_start_late(struct testnet *self, struct why *why)
 
 // ---- the loop -----------------------------------------------------------------------------------
 
+// The end of a session is told more than once, by the kernel and by the shell: SIGHUP never insists.
 static void take_signals(struct testnet *self)
 {
     struct signalfd_siginfo info;
     while (read(self->signals, &info, sizeof info) == sizeof info)
         if (info.ssi_signo != SIGCHLD) {
-            self->insists = self->asked_to_stop;
+            self->insists |= self->asked_to_stop && info.ssi_signo != SIGHUP;
             self->asked_to_stop = true;
         }
 }

@@ -2,9 +2,9 @@
 // testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer, parameter servers and
 // some trainers as child processes on loopback, watched by one loop.
 //
-//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, a child is due to start   ┐
-//     │ bury and restart children; hand every broadcast to the caller          │ testnet_turn
-//     └────────────────────────────────────────────────────────────────────────┘
+//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, SIGHUP, a child is due to start  ┐
+//     │ bury and restart children; hand every broadcast to the caller                │ testnet_turn
+//     └──────────────────────────────────────────────────────────────────────────────┘
 //
 // The keys are made here. Without own_keys they are NOT FOR REAL RUNS: trainer i's secret is the
 // number i, as in Psyche's local testnet. So the members, and the assignment of data to them, are
@@ -63,8 +63,8 @@ struct testnet {
     struct run_view *view;
     int lock; // Of the state's folder: no other process runs these actors
     int signals;
-    bool asked_to_stop;     // SIGINT or SIGTERM came
-    bool insists;           // It came again
+    bool asked_to_stop;     // SIGINT, SIGTERM or SIGHUP came
+    bool insists;           // SIGINT or SIGTERM came after that
     struct identity *owner; // The coordinator's key, once testnet_become_owner has read it
 };
 

@@ -39,10 +39,13 @@ struct training {
 
 static volatile sig_atomic_t asked_to_stop;
 
+// The end of a session (SIGHUP) is told more than once, by the kernel and by the shell: it does not kill. The reader
+// of our lines (`| tee`) may have got the same signal, and what we say on the way out shall not end us.
 static void stop(int number)
 {
     asked_to_stop = 1;
-    signal(number, SIG_DFL); // The second one kills
+    if (number != SIGHUP) signal(number, SIG_DFL); // The second one kills
+    signal(SIGPIPE, SIG_IGN);
 }
 
 // ---- before it starts ---------------------------------------------------------------------------
@@ -368,6 +371,7 @@ static int train(struct training *self, struct why *why)
     if (rc < 0) return rc;
     signal(SIGINT, stop);
     signal(SIGTERM, stop);
+    if (signal(SIGHUP, stop) == SIG_IGN) signal(SIGHUP, SIG_IGN); // Under nohup
     while (rc == 0 && !asked_to_stop && self->position.step < settings->total_steps)
         rc = step(self, why);
     train_report_close(&self->report);

@@ -5,7 +5,8 @@
 //     read samples ─▶ solo_step ─▶ held-out loss ─▶ a row for the log ─▶ checkpoint ─▶ next step
 //                        └ a loss that is no number: stop, keep the state before it
 //
-// Ctrl-C (SIGINT, SIGTERM) ends it after the step in hand, with a checkpoint; a second one kills.
+// Ctrl-C (SIGINT, SIGTERM) or the end of its session (SIGHUP, unless it is ignored as under nohup) ends it after the
+// step in hand, with a checkpoint. A second SIGINT or SIGTERM kills.
 
 #include "actors/shoal/train/train_settings.h"
 
