@@ -254,6 +254,7 @@ static int prepare(struct training *self, struct why *why)
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);
     if (rc == 0) rc = train_saves_check(settings, why);
+    if (rc == 0 && !self->flags.resume) rc = train_saves_refuse_earlier(settings, why);
     if (rc == 0) rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
     const struct solo_place place = place_of(self);
     if (rc == 0) rc = solo_new(&place, &settings->solo, why, &self->solo);

@@ -96,11 +96,25 @@ int train_saves_newest(const struct train_settings *settings, struct why *why, u
     if (rc < 0)
         return why_wrap(why, rc == FAULT_NOT_FOUND ? FAULT_IO : rc,
                         "the saves of this training cannot be read; remove %s/" BORN_FILE
-                        " to go on from its checkpoints alone",
+                        " to begin anew, or to go on from its checkpoints alone",
                         settings->checkpoint_dir);
     if (count == 0) return why_set(why, FAULT_NOT_FOUND, "%s has no whole save", root);
     *ret_step = steps[0];
     return 0;
+}
+
+int train_saves_refuse_earlier(const struct train_settings *settings, struct why *why)
+{
+    uint64_t born, step;
+    if (!are_on(settings)) return 0;
+    int rc = read_born(settings, why, &born);
+    if (rc == 0) rc = train_saves_newest(settings, why, &born, &step);
+    if (rc == FAULT_NOT_FOUND) return 0; // It was killed before its first save
+    if (rc < 0) return rc;
+    return why_set(why, FAULT_DENIED,
+                   "%s leads to the save of step %" PRIu64 " of an earlier training; --resume goes "
+                   "on from there, another --checkpoint-dir or --no-checkpoint starts a new one",
+                   settings->checkpoint_dir, step);
 }
 
 static int load_position(const pieces_t *pieces, struct why *why,
