@@ -3,6 +3,8 @@
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/nearest.h"
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -54,7 +56,7 @@ static int help(FILE *out)
     fprintf(out,
             "\n`shoal COMMAND --help` tells more. Actors are programs of their own (shoal-broker,\n"
             "shoal-coordinator, shoal-trainer ...); zmq-monitor shows what they say.\n");
-    return ferror(out) ? EX_IOERR : EX_OK;
+    return EX_OK;
 }
 
 static int unknown(const char *name)
@@ -68,19 +70,30 @@ static int unknown(const char *name)
     return EX_USAGE;
 }
 
+// A text of which a part could not be written is no success: a ticket in a file on a full disk, say.
+static int check_output(int code)
+{
+    struct why why = { 0 };
+    const bool flushed = fflush(stdout) == 0;
+    if (code != EX_OK || (flushed && !ferror(stdout))) return code;
+    why_set(&why, FAULT_IO, "standard output: %s",
+            flushed ? "not all of it could be written" : strerror(errno));
+    return fault_exit(FAULT_IO, &why);
+}
+
 int main(int argc, char **argv)
 {
     static char name[64];
     if (argc < 2) return help(stderr), EX_USAGE;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0)
-        return help(stdout);
-    if (strcmp(argv[1], "--version") == 0) return puts("shoal " SHOAL_VERSION), EX_OK;
+        return check_output(help(stdout));
+    if (strcmp(argv[1], "--version") == 0) return puts("shoal " SHOAL_VERSION), check_output(EX_OK);
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) != 0) continue;
         snprintf(name, sizeof name, "shoal %s", commands[i].name);
         argv[1] = name;
-        return commands[i].run(argc - 1, argv + 1);
+        return check_output(commands[i].run(argc - 1, argv + 1));
     }
     return unknown(argv[1]);
 }

@@ -233,6 +233,10 @@ fi
 
 says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
 says 64 "shoal status: no flag --jsno; did you mean --json?" shoal status --jsno
+# Text that cannot be written is no success.
+for what in "explain state.toml" "invite --ticket ticket -i broker.key" --help --version; do
+    says 74 "standard output: No space left on device" sh -c "shoal $what >/dev/full"
+done
 # A folder without the flag that takes it.
 mkdir -p theirs/run && cp ticket theirs/run/ && cp state.toml theirs/
 says 64 "theirs is the folder of a run: --ticket theirs/run/ticket" shoal status theirs
