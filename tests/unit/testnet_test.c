@@ -5,7 +5,8 @@
 #include "actors/shoal/local/testnet.c"
 #include "actors/shoal/local/way_in.c"
 #include "actors/shoal/run/run_view.c"
-#include "tests/test.h"
+#include "tests/unit/folder_fixture.h"
+#include <sys/resource.h>
 
 // Nothing is said, and nothing is waited for.
 int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap)
@@ -136,7 +137,51 @@ static void nohup_stays_nohup(void **state)
     close(self.signals);
 }
 
+// As on a full disk, for this process alone.
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = { bytes, RLIM_INFINITY };
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_key_that_cannot_be_written_is_not_there(void **state)
+{
+    (void)state;
+    struct why why = { 0 };
+    for (rlim_t bytes = 0; bytes < 20; bytes += 10) { // Nothing is written, or a part
+        limit_files(bytes);
+        assert_true(make_numbered_key(path_of("trainer-1.key"), 1, &why) < 0);
+        limit_files(RLIM_INFINITY);
+        assert_int_equal(access(path_of("trainer-1.key"), F_OK), -1);
+    }
+    assert_non_null(strstr(why.text, "No space left"));
+    assert_int_equal(make_numbered_key(path_of("trainer-1.key"), 1, &why), 0);
+}
+
+// The ticket alone knows at which address the run was.
+static void a_ticket_stays_where_the_next_one_cannot_be_written(void **state)
+{
+    (void)state;
+    static struct testnet self = { .options.way_in = { .bind = "192.0.2.1", .port = 7000 } };
+    struct why why = { 0 };
+    struct ticket ticket;
+    snprintf(self.state_dir, sizeof self.state_dir, "%s", folder);
+    assert_int_equal(folder_make(path_of("keys"), 0700, &why), 0);
+    put("ticket", "an old one", 10);
+    assert_int_equal(make_ticket(&self, &why), 0);
+    self.options.way_in.port = 8000;
+    limit_files(10);
+    assert_true(make_ticket(&self, &why) < 0);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(ticket_read(path_of("ticket"), &why, &ticket), 0);
+    assert_string_equal(ticket.address, "192.0.2.1:7000");
+}
+
 TESTS(TEST(a_child_is_started_again_while_up_saves),
       TEST(a_child_that_cannot_be_started_is_tried_once),
       TEST(a_coordinator_that_somebody_told_to_end_is_a_fault),
-      TEST(the_end_of_a_session_stops_and_does_not_insist), TEST(nohup_stays_nohup))
+      TEST(the_end_of_a_session_stops_and_does_not_insist), TEST(nohup_stays_nohup),
+      TEST_WITH(a_key_that_cannot_be_written_is_not_there, folder_set_up, folder_tear_down),
+      TEST_WITH(a_ticket_stays_where_the_next_one_cannot_be_written, folder_set_up,
+                folder_tear_down))

@@ -6,6 +6,7 @@
 
 #include "actors/shoal/local/testnet.h"
 #include "common/base/bytes.h"
+#include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/base/instance_lock.h"
@@ -39,12 +40,12 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
     be_put(secret + SECRET_BYTES - 4, number, 4);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) return 0;
-    ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
-    const int error = count < 0 ? errno : ENOSPC; // A short write does not set it
+    const ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
+    const int error = count < 0 ? errno : ENOSPC; // Of no meaning if all is written
     if (fd >= 0) close(fd);
-    return count == sizeof secret
-               ? 0
-               : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+    if (count == sizeof secret) return 0;
+    if (fd >= 0) unlink(path); // The next start would refuse a part of a key
+    return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
 }
 
 // ret_key, unless NULL: the public key; of the broker, the key of its connections.
@@ -185,10 +186,11 @@ static int check_config(struct testnet *self, struct why *why)
     return 0;
 }
 
-// The broker's address and key, and the coordinator's, for our children and for tools such as zmq-monitor.
+// The broker's address and key, and the coordinator's, for our children and for tools such as zmq-monitor. The next `up`
+// has the address from it, so an earlier ticket stays if this one cannot be written.
 static int make_ticket(struct testnet *self, struct why *why)
 {
-    char text[TICKET_TEXT_MAX];
+    char text[TICKET_TEXT_MAX + 1];
     int rc = make_key(self, "broker", 0, why, &self->ticket.server);
     if (rc == 0) rc = make_key(self, "coordinator", 0, why, &self->ticket.owner);
     if (rc < 0) return rc;
@@ -196,13 +198,9 @@ static int make_ticket(struct testnet *self, struct why *why)
              way_in_address(&self->options.way_in), self->options.way_in.port);
     memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
     ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);
-    FILE *file = fopen(self->ticket_path, "we");
-    bool done = file && fprintf(file, "%s\n", ticket_print(&self->ticket, text)) > 0;
-    int error = errno;
-    if (file && fclose(file) != 0) done = false, error = errno;
-    return done ? 0
-                : why_set(why, fault_from_errno(error), "%s: %s", self->ticket_path,
-                          strerror(error));
+    strcat(ticket_print(&self->ticket, text), "\n");
+    rc = durable_file_write(self->state_dir, "ticket", text, strlen(text), why);
+    return rc < 0 ? why_wrap(why, rc, "%s", self->ticket_path) : 0;
 }
 
 // The lock has the process id of its holder.
