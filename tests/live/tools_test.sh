@@ -645,6 +645,11 @@ sed -i 's/^mode = .*/mode = "later"/' few/state.toml
 says 78 $'few/state.toml:\nstrategy.server.mode: unknown server mode "later"\none of sync or async' \
     shoal validate-config --state few/state.toml
 
+# A ticket that is damaged does not lead to 127.0.0.1 without a word.
+mv words/run/ticket words/ticket && >words/run/ticket
+says 65 $'words/run/ticket: \nIt has the address of last time: remove it, and give --bind' shoal up words
+mv words/ticket words/run/ticket
+
 # The folder keeps it. In a network of its own, where it has other addresses.
 cat >space <<'SCRIPT'
 ip link set lo up && ip address add 203.0.113.7/32 dev lo && ip address add 198.51.100.4/32 dev lo && exec "$@"

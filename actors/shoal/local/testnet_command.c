@@ -449,16 +449,24 @@ static void remember(struct up *up, const char *state_dir, struct last_up *last)
 }
 
 // The broker's address of last time is in the ticket that the run's folder has. What the command line
-// leaves open is taken from there.
-static void find_way_in(struct up *up, const char *state_dir, struct way_in *ret_way_in)
+// leaves open is taken from there. A ticket that cannot be read is a fault: others would look for us in vain.
+static int find_way_in(struct up *up, const char *state_dir, struct why *why,
+                       struct way_in *ret_way_in)
 {
     static char host[TICKET_ADDRESS_MAX + 1];
     char path[PATH_MAX + 16];
     struct ticket ticket;
+    struct why unread = { 0 };
     const uint64_t port = up->port ? up->port : up->server_port;
     *ret_way_in = (struct way_in){ .bind = up->bind, .port = port ? (uint32_t)port : UP_PORT };
     snprintf(path, sizeof path, "%s/ticket", state_dir);
-    if (access(path, R_OK) == 0 && ticket_read(path, NULL, &ticket) == 0) {
+    if (access(path, F_OK) == 0) {
+        const int rc = ticket_read(path, &unread, &ticket);
+        if (rc < 0)
+            return why_set(why, rc,
+                           "%s. It has the address of last time: remove it, and give --bind and "
+                           "--port again",
+                           unread.text);
         const char *colon = strrchr(ticket.address, ':');
         const uint64_t last_port = colon ? strtoull(colon + 1, NULL, 10) : 0;
         snprintf(up->last, sizeof up->last, "%s", ticket.address);
@@ -470,6 +478,7 @@ static void find_way_in(struct up *up, const char *state_dir, struct way_in *ret
     }
     if (up->port || way_in_is_open(ret_way_in))
         ret_way_in->members_port = ret_way_in->port + POST_PORTS;
+    return 0;
 }
 
 // What is not on the command line is said, and what is not as it was. "": neither.
@@ -518,8 +527,8 @@ int shoal_up(int argc, char **argv)
     if (rc == 0) rc = read_run(&up, &why, &config, &options);
     if (rc == 0) rc = check_label(up.label, options.trainers, &why);
     if (rc == 0 && !up.systemd) rc = services_check_foreground(up.dir, config.run_id, &why);
+    if (rc == 0) rc = find_way_in(&up, state_dir, &why, &options.way_in);
     if (rc < 0) return fault_exit(rc, &why);
-    find_way_in(&up, state_dir, &options.way_in);
     word_way_in(&up, &options.way_in, self.moved, sizeof self.moved);
     options.config_dir = up.dir;
     options.threads = up.threads;
