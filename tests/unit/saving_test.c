@@ -5,10 +5,11 @@
 #include "tests/test.h"
 #include <stdlib.h>
 
+static int owner_rc;
 int testnet_become_owner(struct testnet *net, struct why *why)
 {
-    (void)net, (void)why;
-    return 0;
+    (void)net;
+    return owner_rc < 0 ? why_set(why, owner_rc, "coordinator.key: is gone") : 0;
 }
 
 enum { BEGIN = 0 };
@@ -41,6 +42,61 @@ static void a_run_that_goes_on_is_not_saved(void **state)
     assert_false(saving_is_over(&saving, &net, 0));
     children[1].due_ms = 0; // It was told to end: nobody is left who could save
     assert_true(saving_is_over(&saving, &net, 0));
+}
+
+// A run in Train, ten steps behind its newest checkpoint.
+static struct testnet make_training(void)
+{
+    static struct run_view view;
+    static struct child children[] = { { .name = "checkpointer", .pid = 12 } };
+    struct testnet net = { .view = &view, .fleet = { .children = children, .count = 1 } };
+    net.config.strategy = CONFIG_STRATEGY_SERVER;
+    net.config.progress_step = 1;
+    net.config.cooldown_ms = 10000, net.config.step_timeout_ms = 30000;
+    net.config.task_ms = 1200000;
+    view.now = (struct wire_run){ .phase = PHASE_TRAIN, .step = 510, .checkpoint_step = 500 };
+    snprintf(net.state_dir, sizeof net.state_dir, "/tmp/saving_test.XXXXXX");
+    assert_non_null(mkdtemp(net.state_dir));
+    return net;
+}
+
+// On a full disk. A run that nobody has the next `up` resume is not paused.
+static void what_keeps_from_a_save_is_said(void **state)
+{
+    (void)state;
+    struct testnet net = make_training();
+    struct saving saving;
+    struct why why = { 0 };
+    assert_int_equal(rmdir(net.state_dir), 0);
+    assert_true(saving_begin(&saving, &net, 0, &why));
+    assert_int_equal(saving.action, ACTION_CHECKPOINT);
+    assert_non_null(strstr(why.text, "the run is not paused"));
+    owner_rc = FAULT_NOT_FOUND;
+    assert_false(saving_begin(&saving, &net, 0, &why));
+    assert_string_equal(why.text,
+                        "nothing is saved, as the run cannot be told: coordinator.key: is gone");
+    owner_rc = 0;
+}
+
+// The group ends only after the step in hand, or the tasks that are out.
+static void the_work_in_hand_is_waited_for(void **state)
+{
+    (void)state;
+    static struct testnet net;
+    struct saving saving;
+    struct why why = { 0 };
+    char mark[PATH_MAX + 32];
+    net = make_training();
+    assert_true(saving_begin(&saving, &net, 1000, &why));
+    assert_int_equal(saving.action, ACTION_PAUSE);
+    assert_int_equal(saving.end_ms, 1000 + 30000 + SAVE_MS);
+    net.config.server_mode = CONFIG_SERVER_MODE_ASYNC;
+    assert_true(saving_begin(&saving, &net, 1000, &why));
+    assert_int_equal(saving.end_ms, 1000 + 1200000 + SAVE_MS);
+    assert_string_equal(why.text, "");
+    snprintf(mark, sizeof mark, "%s/" MARK, net.state_dir);
+    assert_int_equal(unlink(mark), 0);
+    assert_int_equal(rmdir(net.state_dir), 0);
 }
 
 // The coordinator's BEAT came before its first RUN: whether the run is paused is not known yet.
@@ -110,4 +166,5 @@ static void the_place_of_the_state_is_named(void **state)
 }
 
 TESTS(TEST(a_run_that_goes_on_is_not_saved), TEST(a_run_that_was_not_heard_is_still_to_resume),
+      TEST(what_keeps_from_a_save_is_said), TEST(the_work_in_hand_is_waited_for),
       TEST(an_old_restore_is_not_news), TEST(the_place_of_the_state_is_named))

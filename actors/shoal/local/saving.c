@@ -45,18 +45,28 @@ static bool put_mark(const struct testnet *net, struct why *why)
     return durable_file_write(net->state_dir, MARK, "", 0, why) == 0;
 }
 
+// The work in hand comes to its end first: tasks that are out, or a step. Then the checkpointer has cooldown_time.
+static uint64_t patience_ms(const struct run_config *config)
+{
+    const uint64_t work_ms = config_is_async(config) ? config->task_ms : config->step_timeout_ms;
+    return work_ms + (config->cooldown_ms > SAVE_MS ? config->cooldown_ms : SAVE_MS);
+}
+
+// Without the mark the next `up` would find a paused run and leave it so: then it is not paused.
 bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why)
 {
-    // The checkpointer has cooldown_time to write one; the group has to finish a step before.
-    const uint64_t patience_ms =
-        net->config.cooldown_ms > SAVE_MS ? net->config.cooldown_ms : SAVE_MS;
     const uint8_t phase = net->view->now.phase;
     const bool pauses = phase_makes_steps(phase) || phase == PHASE_COOLDOWN;
     *self = (struct saving){ .step = net->view->now.step,
-                             .end_ms = now_ms + patience_ms,
+                             .end_ms = now_ms + patience_ms(&net->config),
                              .action = pauses ? ACTION_PAUSE : ACTION_CHECKPOINT };
-    return saving_at_risk(net) > 0 && has_checkpointer(net) &&
-           testnet_become_owner(net, why) == 0 && (!pauses || put_mark(net, why));
+    if (saving_at_risk(net) == 0 || !has_checkpointer(net)) return false;
+    const int rc = testnet_become_owner(net, why);
+    if (rc < 0) why_wrap(why, rc, "nothing is saved, as the run cannot be told");
+    if (rc < 0 || !pauses || put_mark(net, why)) return rc == 0;
+    why_wrap(why, FAULT_IO, "the run is not paused, and steps after its checkpoint may be lost");
+    self->action = ACTION_CHECKPOINT;
+    return true;
 }
 
 static void give(struct saving *self, struct testnet *net, uint64_t now_ms)

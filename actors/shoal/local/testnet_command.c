@@ -119,8 +119,10 @@ static int save(struct session *self, int rc, struct why *why)
     struct why other = { 0 };
     char line[160];
     uint64_t now_ms = clock_ms();
-    if (!saving_begin(&saving, &self->net, now_ms, &other)) return rc;
-    if (rc < 0) say(self, why->text);
+    const bool begins = saving_begin(&saving, &self->net, now_ms, &other);
+    if (begins && rc < 0) say(self, why->text);
+    if (other.text[0]) say(self, other.text);
+    if (!begins) return rc;
     snprintf(line, sizeof line, "saving step %" PRIu64 "; interrupt%s to stop at once", saving.step,
              rc < 0 ? "" : " again");
     self->net.asked_to_stop = true;
