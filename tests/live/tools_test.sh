@@ -629,6 +629,7 @@ says 0 " times" perl seldom.pl late.log
 # ---- the address of `shoal up` ------------------------------------------------------------------------
 
 says 64 "--standby 1: the run has no parameter servers" shoal up words --standby 1
+says 64 "--port and --server-port: one of them" shoal up words --port 7000 --server-port 8000
 shoal init few text.txt --strategy server --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 1 --steps 4 >init.log 2>&1
 sed -i 's/^servers = .*/servers = 9/' few/state.toml
 says 78 $'strategy.server.servers: 9, but the model has\nparameters, and a share is 16384 of them or more: allowed 1..2' \

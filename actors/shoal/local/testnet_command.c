@@ -379,6 +379,13 @@ static const struct flag up_flags[] = {
     { 0 },
 };
 
+static int check_up(const void *wish, struct why *why)
+{
+    const struct up *up = wish;
+    if (!up->port || !up->server_port) return 0;
+    return why_set(why, FAULT_USAGE, "--port and --server-port: one of them, for one broker");
+}
+
 static const struct command_line up_line = {
     .flags = up_flags,
     .usage = "DIR",
@@ -392,6 +399,7 @@ static const struct command_line up_line = {
         "  sudo shoal up my-run --systemd            starts services and ends\n",
     .arguments = TO_TEXT(struct up, dir),
     .none = "the folder of a run is needed; `shoal init` makes one",
+    .check = check_up,
 };
 
 // The run begins with init_min_clients trainers: by default we start as many.
