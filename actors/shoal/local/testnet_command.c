@@ -63,6 +63,7 @@ static void kill_some(struct session *self, uint64_t now_ms)
     for (uint32_t i = 0; i < self->kills; i++) {
         struct child *child = &self->net.trainers[self->victims.clients[i] - 1];
         char line[128];
+        if (!child->pid) continue; // It has died, and is not started again yet
         snprintf(line, sizeof line, "kill -9 %s (pid %d) in %s of %s %" PRIu64, child->name,
                  (int)child->pid, view->unit->training, view->unit->name,
                  view->window.number ? view->window.number : view->round.opened.round);
