@@ -113,6 +113,12 @@ says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
 sed 's/^init_min_clients = .*/init_min_clients = 1/; s/^min_clients = .*/min_clients = 1/' state.toml >one.toml
 says 0 " tokens, 1 member to begin" shoal validate-config --state one.toml
 says 0 "data/train: 1 file, " shoal manifest data/train --token-bytes 2
+# JSON has no number for a perplexity beyond all bounds, nor for a seed above 2^63.
+tiny="shoal init-model --dim 32 --layers 1 --heads 1 --ffn 64 --seq-len 64 --out sure"
+says 64 "--seed 18446744073709551615: a whole number from 0 to 9223372036854775807" $tiny --seed 18446744073709551615
+$tiny >/dev/null && truncate -s -256 sure/model.safetensors
+perl -e 'print pack("f<", 32768) x 64' >>sure/model.safetensors
+says 0 $'"perplexity":null\n"tokens":' shoal eval --model sure --data data/train --json
 # The seven: each an edit of a good file, and the fault with its line.
 refuses()                               # text, sed expression for state.toml, sed expression for data.toml
 {

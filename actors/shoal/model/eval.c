@@ -30,9 +30,9 @@ static void add_heldout(struct eval *self, const struct evaluation *evaluation)
 {
     const double sum = evaluation->nats * (double)evaluation->tokens;
     const bool has_bytes = evaluation->bytes > 0;
-    json_t *per_byte = has_bytes ? json_real(sum / (double)evaluation->bytes) : json_null();
-    json_object_set_new(self->report, "nats_per_token", json_real(evaluation->nats));
-    json_object_set_new(self->report, "perplexity", json_real(exp(evaluation->nats)));
+    json_t *per_byte = has_bytes ? shoal_number(sum / (double)evaluation->bytes) : json_null();
+    json_object_set_new(self->report, "nats_per_token", shoal_number(evaluation->nats));
+    json_object_set_new(self->report, "perplexity", shoal_number(exp(evaluation->nats)));
     json_object_set_new(self->report, "nats_per_byte", per_byte);
     json_object_set_new(self->report, "tokens", json_integer((json_int_t)evaluation->tokens));
     json_object_set_new(self->report, "bytes",

@@ -99,7 +99,7 @@ static const struct flag flags[] = {
     FLAG("seq-len", 0, "N", TO_NUMBER(struct init, numbers[SEQ_LEN], 1, MODEL_SEQ_LEN_MAX),
          "Longest sequence (2048)", .group = 1),
     FLAG("tied", 0, NULL, TO_SWITCH(struct init, tied), "The embedding is the head", .group = 1),
-    FLAG("seed", 0, "N", TO_NUMBER(struct init, seed, 0, UINT64_MAX),
+    FLAG("seed", 0, "N", TO_NUMBER(struct init, seed, 0, INT64_MAX),
          "Of the random numbers (1); the same bits on every machine", .group = 2),
     FLAG("out", 'o', "DIR", TO_TEXT(struct init, out), "The new folder", .group = 2,
          .needed = true),

@@ -99,7 +99,7 @@ static const struct flag flags[] = {
          "Draw from the N likeliest tokens (all)"),
     FLAG("top-p", 0, "P", TO_REAL(struct sample, top_p, 0, 1),
          "Draw from the likeliest that make up this share (1)"),
-    FLAG("seed", 0, "N", TO_NUMBER(struct sample, seed, 0, UINT64_MAX),
+    FLAG("seed", 0, "N", TO_NUMBER(struct sample, seed, 0, INT64_MAX),
          "The same seed gives the same text (1)"),
     FLAG("samples", 0, "N", TO_NUMBER(struct sample, samples, 1, SAMPLES_MAX),
          "Number of texts; each has the next seed (1)"),

@@ -200,11 +200,11 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
     const char *run = self->command.run_id;
     const struct wire_run *now = &view->now;
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
+        "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "schema", "shoal.status.1", "run",
         run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
         (json_int_t)now->epoch, view->unit ? view->unit->name : "round", (json_int_t)now->round,
         "step", (json_int_t)now->step, "total_steps", (json_int_t)now->total_steps, "phase_left_ms",
-        (int)now->phase_left_ms, "pausing", now->pausing);
+        (json_int_t)now->phase_left_ms, "pausing", now->pausing);
     json_t *rest = json_pack(
         "{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
         "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator), "stale",
