@@ -5,7 +5,13 @@
 #include "tests/test.h"
 #include <stdlib.h>
 
-static int owner_rc;
+static int owner_rc, observers;
+int testnet_become_observer(struct testnet *net, struct why *why)
+{
+    (void)net, (void)why;
+    observers++;
+    return 0;
+}
 int testnet_become_owner(struct testnet *net, struct why *why)
 {
     (void)net;
@@ -121,6 +127,9 @@ static void a_run_that_was_not_heard_is_still_to_resume(void **state)
     assert_int_equal(saving_resume(&resuming, &net, 2000, &why, &due_ms), 0);
     assert_int_equal(access(mark, F_OK), -1);
     assert_int_equal(due_ms, UINT64_MAX);
+    assert_int_equal(observers, 1);
+    assert_int_equal(saving_resume(&resuming, &net, 3000, &why, &due_ms), 0);
+    assert_int_equal(observers, 1);
     assert_int_equal(rmdir(net.state_dir), 0);
 }
 

@@ -9,9 +9,11 @@
 #include <sys/resource.h>
 
 // Nothing is said, and nothing is waited for.
+static char roles[8]; // Of the taps in their order
 int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap)
 {
-    (void)options, (void)why, (void)ret_tap;
+    (void)why, (void)ret_tap;
+    roles[strlen(roles)] = options->role == ACTOR_OPERATOR && options->identity ? 'o' : 'm';
     return 0;
 }
 void tap_close(struct tap **self_p) { (void)self_p; }
@@ -159,6 +161,22 @@ static void a_key_that_cannot_be_written_is_not_there(void **state)
     assert_int_equal(make_numbered_key(path_of("trainer-1.key"), 1, &why), 0);
 }
 
+// `shoal checkpoint -i coordinator.key` has taken the owner's name at the broker since `up` had it.
+static void the_owners_tap_is_opened_anew(void **state)
+{
+    (void)state;
+    static struct testnet self;
+    struct why why = { 0 };
+    snprintf(self.state_dir, sizeof self.state_dir, "%s", folder);
+    assert_int_equal(folder_make(path_of("keys"), 0700, &why), 0);
+    assert_int_equal(identity_create(path_of("keys/coordinator.key"), &why), 0);
+    assert_int_equal(testnet_become_owner(&self, &why), 0);
+    assert_int_equal(testnet_become_observer(&self, &why), 0);
+    assert_int_equal(testnet_become_owner(&self, &why), 0);
+    assert_string_equal(roles, "omo");
+    identity_destroy(&self.owner);
+}
+
 // The ticket alone knows at which address the run was.
 static void a_ticket_stays_where_the_next_one_cannot_be_written(void **state)
 {
@@ -183,5 +201,6 @@ TESTS(TEST(a_child_is_started_again_while_up_saves),
       TEST(a_coordinator_that_somebody_told_to_end_is_a_fault),
       TEST(the_end_of_a_session_stops_and_does_not_insist), TEST(nohup_stays_nohup),
       TEST_WITH(a_key_that_cannot_be_written_is_not_there, folder_set_up, folder_tear_down),
+      TEST_WITH(the_owners_tap_is_opened_anew, folder_set_up, folder_tear_down),
       TEST_WITH(a_ticket_stays_where_the_next_one_cannot_be_written, folder_set_up,
                 folder_tear_down))

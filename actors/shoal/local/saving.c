@@ -115,7 +115,7 @@ int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, str
     }
     *self = (struct saving){ 0 };
     *ret_due_ms = UINT64_MAX;
-    if (unlink(path) == 0 || errno == ENOENT) return 0;
+    if (unlink(path) == 0 || errno == ENOENT) return testnet_become_observer(net, why);
     const int error = errno;
     return why_set(why, fault_from_errno(error), "%s cannot be removed: %s", path, strerror(error));
 }

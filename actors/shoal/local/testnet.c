@@ -289,7 +289,6 @@ static void watch_signals(struct testnet *self)
 
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why)
 {
-    static struct tap_options tap;
     ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX &&
            options->standby <= TESTNET_STANDBY_MAX);
     *self = (struct testnet){ .options = *options, .lock = -1, .signals = -1 };
@@ -303,13 +302,10 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     if (rc == 0) rc = make_places(self, why);
     if (rc < 0) return rc;
     add_children(self);
-    tap = (struct tap_options){ .broker = &self->ticket,
-                                .run = self->config.run_id,
-                                .role = ACTOR_MONITOR };
     ensure(options->late < options->trainers); // They are the last children
     for (uint32_t i = 0; i < self->fleet.count - options->late && rc == 0; i++)
         rc = fleet_start(&self->fleet.children[i], why);
-    return rc < 0 ? rc : tap_open(&tap, why, &self->tap);
+    return rc < 0 ? rc : testnet_become_observer(self, why);
 }
 
 int testnet_start_late(struct testnet *self, struct why *why)
@@ -368,19 +364,27 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
 }
 
 // The broker tells the new tap all state that it keeps.
+static int open_tap(struct testnet *self, const struct identity *identity, struct why *why)
+{
+    const struct tap_options tap = { .broker = &self->ticket,
+                                     .run = self->config.run_id,
+                                     .identity = identity,
+                                     .role = identity ? ACTOR_OPERATOR : ACTOR_MONITOR };
+    tap_close(&self->tap);
+    return tap_open(&tap, why, &self->tap);
+}
+
 int testnet_become_owner(struct testnet *self, struct why *why)
 {
     char path[PATH_MAX];
-    if (self->owner) return 0;
     key_path(self, "coordinator", path);
-    int rc = identity_load(path, NULL, why, &self->owner);
-    if (rc < 0) return rc;
-    const struct tap_options tap = { .broker = &self->ticket,
-                                     .run = self->config.run_id,
-                                     .identity = self->owner,
-                                     .role = ACTOR_OPERATOR };
-    tap_close(&self->tap);
-    return tap_open(&tap, why, &self->tap);
+    const int rc = self->owner ? 0 : identity_load(path, NULL, why, &self->owner);
+    return rc < 0 ? rc : open_tap(self, self->owner, why);
+}
+
+int testnet_become_observer(struct testnet *self, struct why *why)
+{
+    return open_tap(self, NULL, why);
 }
 
 void testnet_stop(struct testnet *self)

@@ -79,8 +79,12 @@ int testnet_start_late(struct testnet *self, struct why *why);
 // the coordinator was told to end by somebody else. After an interrupt the latter is none: all may have been told.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
 
-// From now on the news come by a tap that has the coordinator's key, so that orders can be mailed.
+// From now on the news come by a new tap that has the coordinator's key, so that orders can be mailed. It takes the
+// name of the owner at the broker from an earlier one, and `shoal pause` and the like take it from this one.
 int testnet_become_owner(struct testnet *self, struct why *why);
+
+// From now on they come by a tap with a name of its own, which nobody takes, as they do after the start.
+int testnet_become_observer(struct testnet *self, struct why *why);
 
 // Stops all processes: members first, the coordinator and the broker last. May be called twice, and
 // after a failed start.
