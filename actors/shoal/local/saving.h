@@ -1,8 +1,8 @@
 #pragma once
 // saving -- what `up` does when it is interrupted for the first time, or when a child cannot be kept, and after that at
 // its next start. The run is told to pause, as by `shoal pause`: its epoch ends, the checkpoint of its last step is
-// written, and no other epoch begins, so the actors can be stopped. The next `up` has it go on. In a phase without steps the coordinator is told to have a
-// checkpoint written, as by `shoal checkpoint`.
+// written, and no other epoch begins, so the actors can be stopped. The next `up` has it go on. In a phase without
+// steps the coordinator is told to have a checkpoint written, as by `shoal checkpoint`.
 //
 //     interrupted ─▶ saving_begin ─▶ order, order ... ─▶ saving_is_over ─▶ the actors are stopped
 //     started again ─▶ saving_resume ... ─▶ the run goes on
