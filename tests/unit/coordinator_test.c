@@ -441,7 +441,9 @@ static void tell(struct talk *self, const struct effect *effect)
 
 static void begin(struct talk *self)
 {
-    memset(self->core, 0, sizeof *self->core);
+    free(self->core); // Of fresh memory only what is used costs anything
+    self->core = calloc(1, sizeof *self->core);
+    assert_non_null(self->core);
     coordinator_init(self->core, &self->rules);
     for (uint32_t i = 0; i < self->log_count; i++)
         run_apply(&self->core->run, self->log[i].kind,

@@ -60,32 +60,31 @@ static float rounded(float x) // To 8 significant bits
     return ldexpf(nearbyintf(ldexpf(part, 8)), exponent - 8);
 }
 
-static float chain_bf16(const struct gemm *job, size_t i, size_t j, float sum)
+// Row i of A and column j of B, rounded, and zeros behind them.
+struct factors {
+    const float *a, *b;
+};
+
+static float chain_bf16(const struct gemm *job, struct factors of, float sum)
 {
-    for (size_t pair = 0; pair < job->k; pair += 2) {
-        for (size_t at = 2; at-- > 0;) {
-            const float a = rounded(element(job, true, i, pair + at));
-            const float b = rounded(element(job, false, j, pair + at));
-            sum = flushed(fmaf(a, b, flushed(sum)));
-        }
-    }
+    for (size_t pair = 0; pair < job->k; pair += 2)
+        for (size_t at = 2; at-- > 0;)
+            sum = flushed(fmaf(of.a[pair + at], of.b[pair + at], flushed(sum)));
     return sum;
 }
 
 // Of up to 32 k from `first` on, every other one.
-static float chain_of_step(const struct gemm *job, size_t i, size_t j, size_t first)
+static float chain_of_step(struct factors of, size_t first)
 {
     float sum = 0.0f;
-    for (size_t k = first; k < first + 32; k += 2)
-        sum = flushed(
-            fmaf(rounded(element(job, true, i, k)), rounded(element(job, false, j, k)), sum));
+    for (size_t k = first; k < first + 32; k += 2) sum = flushed(fmaf(of.a[k], of.b[k], sum));
     return sum;
 }
 
-static float chain_bf16_amx(const struct gemm *job, size_t i, size_t j, float sum)
+static float chain_bf16_amx(const struct gemm *job, struct factors of, float sum)
 {
     for (size_t k = 0; k < job->k; k += 32) {
-        const float even = chain_of_step(job, i, j, k), odd = chain_of_step(job, i, j, k + 1);
+        const float even = chain_of_step(of, k), odd = chain_of_step(of, k + 1);
         sum = flushed(flushed(sum) + flushed(even + odd));
     }
     return sum;
@@ -98,19 +97,34 @@ static float chain_float32(const struct gemm *job, size_t i, size_t j, float sum
     return sum;
 }
 
+static float *rounded_rows(const struct gemm *job, bool of_a, size_t rows, size_t width)
+{
+    float *values = malloc((rows * width + 1) * sizeof *values);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < width; k++)
+            values[i * width + k] = rounded(element(job, of_a, i, k));
+    return values;
+}
+
 static void chain(const struct gemm *job, float *c)
 {
+    const size_t width = (job->k + 32) / 32 * 32;
+    float *a = rounded_rows(job, true, job->m, width);
+    float *b = rounded_rows(job, false, job->n, width);
     for (size_t i = 0; i < job->m; i++) {
         for (size_t j = 0; j < job->n; j++) {
             float *to = &c[i * job->c_stride + j];
             const float sum = job->add ? *to : 0.0f;
+            const struct factors of = { a + i * width, b + j * width };
             switch (job->precision) {
-            case GEMM_BF16: *to = chain_bf16(job, i, j, sum); break;
-            case GEMM_BF16_AMX: *to = chain_bf16_amx(job, i, j, sum); break;
+            case GEMM_BF16: *to = chain_bf16(job, of, sum); break;
+            case GEMM_BF16_AMX: *to = chain_bf16_amx(job, of, sum); break;
             default: *to = chain_float32(job, i, j, sum);
             }
         }
     }
+    free(a);
+    free(b);
 }
 
 // A product whose memory has a few floats beside each row that must stay untouched.
