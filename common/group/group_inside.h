@@ -209,7 +209,11 @@ struct peer {
     uint64_t results_got;        // Bytes
     size_t parts_got[AHEAD_MAX]; // Bytes of each segment that waits
     uint64_t parts_whole;        // Bytes of its parts that have come, of all segments
-    uint8_t *slots;              // [ahead][nodes][segment]
+    // A bit for each piece that was given its place: of its share [turn], and of its parts that wait.
+    // A segment has at most 32 pieces.
+    uint32_t *results_taken, parts_taken[AHEAD_MAX][LANE_NODES_MAX];
+    size_t results_room;
+    uint8_t *slots; // [ahead][nodes][segment]
     bool done_said;
 
     struct talk talk;

@@ -51,6 +51,7 @@ static void peer_destroy(group_t *self, struct peer *peer)
         free(peer->channels[c].room);
     }
     free(peer->channels);
+    free(peer->results_taken);
     free(peer);
 }
 

@@ -34,6 +34,10 @@
 //      all results are taken.
 // A member that has returned from a sum may begin the next one. Its messages wait in the sockets
 // of the others; it cannot have sent them before all of this sum.
+//
+// A piece is given its place once, when its head is read, and counted once all of its bytes are there.
+// So when the count says that all is here, no byte of this sum is still to be written: the caller may
+// free its result, and the next sum the slots.
 
 #include "common/group/group_inside.h"
 
@@ -212,6 +216,18 @@ static float *slot(const group_t *self, const struct peer *peer, uint64_t turn, 
     return (float *)(void *)(peer->slots + index * sum->segment);
 }
 
+static void forget_taken(struct peer *peer, uint64_t turns)
+{
+    if (turns > peer->results_room) {
+        free(peer->results_taken);
+        peer->results_taken = malloc(turns * sizeof *peer->results_taken);
+        ensure(peer->results_taken);
+        peer->results_room = turns;
+    }
+    memset(peer->results_taken, 0, turns * sizeof *peer->results_taken);
+    memset(peer->parts_taken, 0, sizeof peer->parts_taken);
+}
+
 void sum_begin(group_t *self, const struct group_sum *ask)
 {
     struct sum *sum = &self->sum;
@@ -238,6 +254,7 @@ void sum_begin(group_t *self, const struct group_sum *ask)
         peer->results_got = peer->parts_whole = 0;
         peer->done_said = false;
         memset(peer->parts_got, 0, sizeof peer->parts_got);
+        forget_taken(peer, sum->buckets);
         for (uint32_t c = 0; c < self->options.connections; c++)
             if (peer->channels[c].held) peer->channels[c].may_read = true;
     }
@@ -332,27 +349,45 @@ static bool is_piece(const group_t *self, uint32_t owner, const struct message *
            message->length == at_most(segment.end - message->offset, sum->piece);
 }
 
-static enum sum_place place_part(group_t *self, struct peer *peer, const struct message *message,
-                                 uint8_t **ret_to)
+// Takes the bit of a piece in those of its segment. False: that piece was given its place before.
+static bool take_piece(const struct sum *sum, uint32_t *taken, uint64_t inside)
+{
+    const uint32_t bit = (uint32_t)1 << inside / sum->piece;
+    if (*taken & bit) return false;
+    *taken |= bit;
+    return true;
+}
+
+static enum sum_place place_part(const group_t *self, struct peer *peer,
+                                 const struct message *message, uint8_t **ret_to)
 {
     const struct sum *sum = &self->sum;
     uint64_t turn, inside;
     if (message->node >= sum_brings(self, peer->place) ||
         !is_piece(self, self->place, message, &turn, &inside))
         return refuse(peer, message, "it sent a part that is none of our share");
-    if (turn < sum->added) return refuse(peer, message, "it sent a part twice");
     if (turn >= sum->added + sum->ahead) return SUM_HELD;
+    if (turn < sum->added ||
+        !take_piece(sum, &peer->parts_taken[turn % sum->ahead][message->node], inside))
+        return refuse(peer, message, "it sent a part twice");
     *ret_to = (uint8_t *)slot(self, peer, turn, message->node) + inside;
     return SUM_TAKEN;
 }
 
 // No owner has a sum before our parts of it.
-static bool is_result(const group_t *self, const struct peer *peer, const struct message *message)
+static enum sum_place place_result(const group_t *self, struct peer *peer,
+                                   const struct message *message, uint8_t **ret_to)
 {
+    const struct sum *sum = &self->sum;
     uint64_t turn, inside;
-    return message->kind == MESSAGE_RESULT && sum_takes_results(self, self->place) &&
-           message->node == 0 && is_piece(self, peer->place, message, &turn, &inside) &&
-           message->offset >= self->sum.ready;
+    if (message->kind != MESSAGE_RESULT || !sum_takes_results(self, self->place) ||
+        message->node != 0 || !is_piece(self, peer->place, message, &turn, &inside) ||
+        message->offset < sum->ready)
+        return refuse(peer, message, "it sent a result that is none of its share");
+    if (!take_piece(sum, &peer->results_taken[turn], inside))
+        return refuse(peer, message, "it sent a result twice");
+    *ret_to = (uint8_t *)sum->ask->result + message->offset;
+    return SUM_TAKEN;
 }
 
 enum sum_place sum_place(group_t *self, struct peer *peer, const struct message *message,
@@ -364,11 +399,7 @@ enum sum_place sum_place(group_t *self, struct peer *peer, const struct message 
     if (message->number < sum->ask->number)
         return refuse(peer, message, "it sent a message of a sum that is done");
     if (message->number > sum->ask->number) return SUM_HELD;
-    if (message->kind == MESSAGE_PART) return place_part(self, peer, message, ret_to);
-    if (!is_result(self, peer, message))
-        return refuse(peer, message, "it sent a result that is none of its share");
-    *ret_to = (uint8_t *)sum->ask->result + message->offset;
-    return SUM_TAKEN;
+    return (message->kind == MESSAGE_PART ? place_part : place_result)(self, peer, message, ret_to);
 }
 
 void sum_arrived(group_t *self, struct peer *peer, const struct message *message)
@@ -377,16 +408,11 @@ void sum_arrived(group_t *self, struct peer *peer, const struct message *message
     if (message->kind == MESSAGE_RESULT) {
         peer->results_got += message->length;
         sum->got += message->length;
-        if (peer->results_got > sum_share_bytes(self, peer->place))
-            refuse(peer, message, "it sent a result twice");
         return;
     }
     const uint64_t turn = turn_of(self, self->place, message->offset);
-    const uint64_t bytes = range_length(range_at(self, self->place, turn));
     peer->parts_got[turn % sum->ahead] += message->length;
     peer->parts_whole += message->length;
-    if (peer->parts_got[turn % sum->ahead] > bytes * sum_brings(self, peer->place))
-        refuse(peer, message, "it sent a part twice");
 }
 
 // ---- adding ---------------------------------------------------------------------------------
@@ -430,7 +456,9 @@ bool sum_add_segment(group_t *self)
         struct peer *peer = self->members[m];
         for (uint32_t k = 0; k < self->tree.brings[m]; k++)
             leaves.of[m][k] = peer ? slot(self, peer, sum->added, k) : sum->ask->nodes[k] + first;
-        if (peer) peer->parts_got[sum->added % sum->ahead] = 0;
+        if (!peer) continue;
+        peer->parts_got[sum->added % sum->ahead] = 0;
+        memset(peer->parts_taken[sum->added % sum->ahead], 0, sizeof peer->parts_taken[0]);
     }
     tree_add(&self->tree, &leaves, bytes / sizeof(float), sum->ask->result + first);
     tell_leaves(sum, segment);
