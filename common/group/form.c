@@ -1,12 +1,14 @@
 // group_form: each member says FORM on the control connections once it is in the window, and waits
 // for the FORM of all others. So no message of a window reaches a member that is not in it. If
-// either end of a link says that its channels may hold half a message, both close those of earlier
-// windows, and connect new ones.
+// either end of a link says that its channels may hold half a message, or that one has ended, both
+// close those of earlier windows, and connect new ones.
 
 #include "common/group/group_inside.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { PROBE_AFTER_MS = 100 }; // The other end should have connected by then: is it there at all?
 
@@ -128,6 +130,20 @@ uint64_t form_next_ms(const group_t *self, const struct peer *peer)
     return UINT64_MAX;
 }
 
+// A channel may have ended since the last window, and nobody has read that yet.
+static void close_ended(const group_t *self, struct peer *peer)
+{
+    for (uint32_t c = 0; c < self->options.connections; c++) {
+        struct channel *channel = &peer->channels[c];
+        char byte;
+        const ssize_t n =
+            channel->fd < 0 ? 1 : recv(channel->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n > 0 || (n < 0 && errno == EAGAIN)) continue;
+        channel_close(channel);
+        peer->dirty = true;
+    }
+}
+
 // One step further with the link to a member. True: it stands, and the member is in the window.
 static bool advance(group_t *self, struct peer *peer)
 {
@@ -140,6 +156,7 @@ static bool advance(group_t *self, struct peer *peer)
         return false;
     }
     if (!peer->form_said) {
+        close_ended(self, peer);
         const struct message message = { .kind = MESSAGE_FORM,
                                          .window = self->window,
                                          .number = peer->dirty,

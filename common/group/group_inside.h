@@ -184,7 +184,7 @@ struct peer {
     char said[256];
     bool was_linked; // Its link stood once
     bool silent;     // Since its link stands, something of it was waited for in vain
-    bool dirty;      // Its channels may hold half a message
+    bool dirty;      // Its channels may hold half a message, or one has ended
     bool form_said, renewed;
     uint64_t formed; // The newest window of which it has said FORM, and what it said
     bool formed_dirty;

@@ -356,6 +356,7 @@ static void install_channel(group_t *self, struct peer *peer, struct attempt *at
     channel->fd = attempt->fd;
     channel->window = attempt->handshake.purpose.number;
     channel->may_read = channel->may_write = true;
+    tcp_watch(channel->fd);
     // So that no connection takes far more than it can send
     if (self->options.connections > 1) tcp_bound_unsent(channel->fd, NOTSENT_MAX);
 }

@@ -500,6 +500,32 @@ static void a_link_over_which_nothing_comes_is_replaced(void **state)
     run(2, be_silent, NULL, 0);
 }
 
+// A channel ends between two windows, its control connection does not: another one takes its place.
+static void end_a_channel(void *arg)
+{
+    const struct group_options options = options_of(me);
+    int is_kept_alive = 0;
+    socklen_t size = sizeof is_kept_alive;
+    (void)arg;
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, 2, me, FORM_MS, &why, &blame) == 0);
+    const int fd = group->members[1 - me]->channels[0].fd;
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_kept_alive, &size) == 0 && is_kept_alive);
+    add(group, 0, 2, me, 8, 8, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 0) CHECK(shutdown(fd, SHUT_RDWR) == 0);
+    CHECK(group_form(group, 2, shared->members, 2, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 2, me, 8, 8, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void a_channel_that_ends_between_two_windows_is_replaced(void **state)
+{
+    (void)state;
+    run(2, end_a_channel, NULL, 0);
+}
+
 static void one_that_is_expected_joins(void **state)
 {
     (void)state;
@@ -646,6 +672,7 @@ TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_left_and_is_expected_costs_no_work),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
-      TEST(a_link_over_which_nothing_comes_is_replaced), TEST(without_a_descriptor_it_sleeps),
-      TEST(one_that_does_not_answer_is_connected_again),
+      TEST(a_link_over_which_nothing_comes_is_replaced),
+      TEST(a_channel_that_ends_between_two_windows_is_replaced),
+      TEST(without_a_descriptor_it_sleeps), TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
