@@ -55,9 +55,10 @@ static void begin(group_t *self)
         struct peer *peer = self->peers[i];
         peer->dirty |= self->fault != 0 || peer->broke || talk_is_under_way(peer);
         talk_end(peer);
-        if (peer->place == UINT32_MAX) close_channels(self, peer);
+        if (peer->silent) control_close(peer); // It may lead nowhere: another one takes its place
+        if (peer->silent || peer->place == UINT32_MAX) close_channels(self, peer);
         peer->fault = peer->form_fault = 0;
-        peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
+        peer->broke = peer->form_said = peer->renewed = peer->end_told = peer->silent = false;
         peer->done = 0;
         peer->idle_messages = 0;
         peer->pause_ms = 0;
@@ -231,7 +232,7 @@ int group_form(group_t *self, uint64_t window, const struct group_member *member
     if (rc < 0) return rc;
     for (uint32_t m = 0; m < count; m++) {
         if (!self->members[m]) continue;
-        self->members[m]->dirty = self->members[m]->silent = false;
+        self->members[m]->dirty = false;
         self->members[m]->fault = 0;
     }
     *ret_blame = self->blame;

@@ -21,8 +21,9 @@
 // channels, which carry sums. The handshake of each (common/net/handshake.h) proves both keys and
 // names the run, the window's members are the only ones that get further, and from then on the bytes
 // are either plain or sealed with AES-256-GCM, a key for each direction. Links outlive a window: the
-// next one connects only what is missing or has ended, and after a broken window new channels. All
-// connections are kept alive: a dead line ends them, also while they are idle (tcp_watch).
+// next one connects only what is missing or has ended, the whole link of a member that was waited for
+// in vain, and after a broken window new channels. All connections are kept alive: a dead line ends
+// them, also while they are idle (tcp_watch).
 //
 // A link that ends breaks the sum in hand, unless all that was to come of that member is here: the
 // call returns the fault and names the member whose bytes are missing, and the others are told.

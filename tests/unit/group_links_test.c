@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <semaphore.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -494,10 +495,38 @@ static void be_silent(void *arg)
     group_destroy(&group);
 }
 
+// The ports of both ends.
+static uint32_t ports_of(int fd)
+{
+    struct sockaddr_in own, other = { 0 };
+    socklen_t size = sizeof own;
+    CHECK(getsockname(fd, (struct sockaddr *)&own, &size) == 0);
+    CHECK(getpeername(fd, (struct sockaddr *)&other, &size) == 0);
+    return (uint32_t)own.sin_port << 16 | other.sin_port;
+}
+
+// Nobody is expected. Member 1 does not come to a sum; the next window does not rely on that link.
+static void miss_a_sum(void *arg)
+{
+    const struct group_options options = options_of(me);
+    (void)arg;
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, 2, me, FORM_MS, &why, &blame) == 0);
+    const uint32_t before = ports_of(group->members[1 - me]->control.fd);
+    if (me == 0) CHECK(sum_zeros(group, 0, 1000, 50) == FAULT_TIMEOUT && blame.member == 1);
+    pthread_barrier_wait(&shared->barrier);
+    CHECK(group_form(group, 2, shared->members, 2, me, FORM_MS, &why, &blame) == 0);
+    CHECK(ports_of(group->members[1 - me]->control.fd) != before);
+    add(group, 0, 2, me, 8, 8, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
 static void a_link_over_which_nothing_comes_is_replaced(void **state)
 {
     (void)state;
     run(2, be_silent, NULL, 0);
+    run(2, miss_a_sum, NULL, 0);
 }
 
 // A channel ends between two windows, its control connection does not: another one takes its place.
