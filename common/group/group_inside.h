@@ -267,10 +267,9 @@ struct group {
     bool forming;           // In group_form
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
-    struct attempt *attempts;
-    uint32_t strangers;     // Of the attempts: those that others began
-    struct attempt *judged; // Whose HELLO links_judge is asked about
-    struct callers callers; // How often a handshake is answered that comes to nothing
+    struct attempt *attempts; // The newest first
+    struct attempt *judged;   // Whose HELLO links_judge is asked about
+    struct callers callers;   // How often a handshake is answered that comes to nothing
     uint64_t accept_at_ms;
 
     uint64_t window, form_ms;             // form_ms: when it was begun

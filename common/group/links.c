@@ -5,8 +5,10 @@
 // its HELLO, and a minute more once the HELLO is wanted: that of a key and instance of the window, or
 // of one that is expected. No other gets an answer that costs work. Anybody can say HELLO in the name of a
 // member. So an address has only so many answers (callers.h); a handshake that proves its key is not counted.
-// Who calls from a member's own address can use up what that member has there. When 16 strangers are under way
-// and another one comes, the oldest without a wanted HELLO goes; if there is none, the oldest.
+// Who calls from a member's own address can use up what that member has there. When 16 strangers without a
+// wanted HELLO are under way and another one comes, the oldest of them goes. Those with a wanted one have room of
+// their own: one place for each connection that a peer has still to make, and 16 more; then the oldest of them
+// goes.
 
 #include "common/group/group_inside.h"
 #include "common/net/endpoint.h"
@@ -17,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    STRANGERS_MAX = 16,
+    STRANGERS_MAX = 16, // Without a wanted HELLO
     HANDSHAKE_MS = 5000,
     ACCEPTS_MAX = 8,   // At one waking
     NO_ROOM_MS = 1000, // So long nobody is accepted when no descriptor or no memory is left for it
@@ -174,7 +176,6 @@ static void attempt_free(group_t *self, struct attempt *attempt)
             break;
         }
     if (attempt->fd >= 0) close(attempt->fd);
-    self->strangers -= !attempt->connects;
     handshake_wipe(&attempt->handshake);
     free(attempt);
 }
@@ -443,17 +444,33 @@ void links_move(group_t *self, struct attempt *attempt)
         attempt->deadline_ms = attempt->begun_ms + HANDSHAKE_MS + LEISURE_HANDSHAKE_MS;
 }
 
-// The oldest of those that have not yet said a HELLO that was wanted; else the oldest of all.
-static void evict(group_t *self)
+// Those that peers have still to make to us.
+static uint32_t missing_connections(const group_t *self)
 {
-    struct attempt *oldest = NULL;
-    for (int wanted = 0; wanted < 2 && !oldest; wanted++)
-        for (struct attempt *a = self->attempts; a; a = a->next)
-            if (!a->connects && (wanted || a->handshake.in == a->handshake.hello) &&
-                (!oldest || a->begun_ms <= oldest->begun_ms))
-                oldest = a;
-    ensure(oldest);
-    attempt_free(self, oldest);
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        const struct peer *peer = self->peers[i];
+        if (peer->we_connect) continue;
+        missing += peer->control.fd < 0;
+        for (uint32_t c = 0; c < self->options.connections; c++)
+            missing += peer->channels[c].fd < 0;
+    }
+    return missing;
+}
+
+// For one more. A large group that forms has many wanted handshakes under way, each a round trip long.
+static void make_room(group_t *self)
+{
+    const uint32_t wanted_max = STRANGERS_MAX + missing_connections(self);
+    struct attempt *oldest = NULL, *oldest_wanted = NULL;
+    uint32_t unwanted = 0, wanted = 0;
+    for (struct attempt *a = self->attempts; a; a = a->next) { // The oldest is the last
+        if (a->connects) continue;
+        if (a->handshake.in == a->handshake.hello) oldest = a, unwanted++;
+        else oldest_wanted = a, wanted++;
+    }
+    if (unwanted >= STRANGERS_MAX) attempt_free(self, oldest);
+    if (wanted >= wanted_max) attempt_free(self, oldest_wanted);
 }
 
 bool links_may_accept(const group_t *self) { return clock_ms() >= self->accept_at_ms; }
@@ -466,9 +483,8 @@ void links_accept(group_t *self)
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
             self->accept_at_ms = clock_ms() + NO_ROOM_MS; // The connection stays, and would wake us
         if (fd < 0) return;
-        if (self->strangers == STRANGERS_MAX) evict(self);
+        make_room(self);
         struct attempt *attempt = attempt_new(self, fd);
-        self->strangers++;
         attempt->stands = true;
         handshake_accept(&attempt->handshake, &self->self);
         if (may_be_plain(self, attempt, &why) < 0) attempt_free(self, attempt);

@@ -175,6 +175,60 @@ static void one_that_is_expected_gets_no_channel(void **state)
     group_destroy(&group);
 }
 
+// Whether an ANSWER waits at this end; it stays there.
+static bool is_answer_here(int fd)
+{
+    uint8_t answer[HANDSHAKE_ANSWER];
+    return recv(fd, answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT) == sizeof answer;
+}
+
+// All of a large group have said HELLO before the first has heard its ANSWER.
+static void all_of_a_large_group_link_at_once(void **state)
+{
+    enum { OTHERS = 17 };
+    struct group_options options[OTHERS + 1];
+    struct group_member members[OTHERS + 1];
+    struct handshake_self selves[OTHERS];
+    struct handshake handshakes[OTHERS];
+    int fds[OTHERS];
+    group_t *group;
+    (void)state;
+    for (uint32_t m = 0; m <= OTHERS; m++) { // The last has the greatest key: it accepts
+        options[m] = options_of(m);
+        const struct group_options before = options[m ? m - 1 : 0];
+        if (key_compare(identity_key(before.identity), identity_key(options[m].identity)) <= 0)
+            continue;
+        options[m - 1] = options[m];
+        options[m] = before;
+    }
+    for (uint32_t m = 0; m <= OTHERS; m++)
+        members[m] = (struct group_member){ .key = *identity_key(options[m].identity),
+                                            .instance = options[m].instance,
+                                            .endpoint = "tcp://127.0.0.1:1" };
+    assert_int_equal(group_new(&options[OTHERS], &why, &group), 0);
+    assert_int_equal(group_expect(group, members, OTHERS + 1, &why), 0);
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    for (uint32_t m = 0; m < OTHERS; m++) {
+        selves[m] = self_of(&options[m]);
+        fds[m] = call(group, &selves[m], 0, &handshakes[m]);
+        while (tcp_connected(fds[m]) != 0) assert_true(clock_ms() < until_ms);
+        assert_int_equal(handshake_move(&handshakes[m], fds[m], &why), 0);
+    }
+    for (uint32_t m = 0; m < OTHERS; m++)
+        while (!is_answer_here(fds[m])) {
+            assert_true(clock_ms() < until_ms);
+            group_serve(group, 0, &why);
+        }
+    for (uint32_t m = 0; m < OTHERS; m++)
+        assert_int_equal(handshake_move(&handshakes[m], fds[m], &why), 1);
+    while (group_linked(group) != (2u << OTHERS) - 1) {
+        assert_true(clock_ms() < until_ms);
+        group_serve(group, 100, &why);
+    }
+    for (uint32_t m = 0; m < OTHERS; m++) close(fds[m]);
+    group_destroy(&group);
+}
+
 // Says HELLO, which anybody can in the name of a member, and hangs up once it is answered. Whether the answer was one
 // that costs work.
 static bool is_answered(group_t *group, const struct group_options *who)
@@ -696,7 +750,7 @@ static void one_that_floods_does_not_stop_the_others(void **state)
 
 TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(one_that_is_expected_gets_no_channel), TEST(hellos_without_a_proof_have_a_rate),
-      TEST(a_member_that_sends_another_size_is_named),
+      TEST(all_of_a_large_group_link_at_once), TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_left_and_is_expected_costs_no_work),
