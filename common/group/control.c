@@ -347,5 +347,8 @@ int group_hear_out(group_t *self, uint32_t timeout_ms, struct why *why, uint32_t
                    const void **ret_bytes, size_t *ret_count)
 {
     struct group_blame blame;
-    return hear_word(self, true, timeout_ms, why, &blame, ret_member, ret_bytes, ret_count);
+    self->hears_out = true;
+    const int rc = hear_word(self, true, timeout_ms, why, &blame, ret_member, ret_bytes, ret_count);
+    self->hears_out = false;
+    return rc;
 }

@@ -256,12 +256,14 @@ static void watch_links(group_t *self)
 
 static bool is_called(const group_t *self)
 {
-    return self->options.called && self->options.called(self->options.called_arg);
+    return self->options.called && !self->hears_out &&
+           self->options.called(self->options.called_arg);
 }
 
 static void watch_called(group_t *self)
 {
-    if (self->options.called) watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
+    if (self->options.called && !self->hears_out)
+        watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
 }
 
 static void watch_all(group_t *self, bool channels)

@@ -71,9 +71,9 @@ struct group_options {
     // A process that was never linked may begin to listen up to so long after group_form was called,
     // before a port that refuses ends the wait. 0: until its timeout_ms is over.
     uint32_t refused_ms;
-    // A wait ends with FAULT_INTERRUPTED when `called` returns true. It is asked before each sleep,
-    // and whenever `called_fd` is readable; it empties called_fd, or returns true. called_fd -1:
-    // before each sleep only. NULL: never.
+    // A wait, but that of group_hear_out, ends with FAULT_INTERRUPTED when `called` returns true. It is
+    // asked before each sleep, and whenever `called_fd` is readable; it empties called_fd, or returns
+    // true. called_fd -1: before each sleep only. NULL: never.
     int called_fd;
     bool (*called)(void *arg);
     void *called_arg;
@@ -216,7 +216,8 @@ int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group
                uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
 
 // The same in a window that is broken, too, until the next group_form: what the others said before they stopped is heard
-// out. That a link has ended is not told: FAULT_TIMEOUT then.
+// out. That a link has ended is not told: FAULT_TIMEOUT then. `called` is not asked, and called_fd not watched; only
+// group_abort ends it.
 int group_hear_out(group_t *self, uint32_t timeout_ms, struct why *why, uint32_t *ret_member,
                    const void **ret_bytes, size_t *ret_count);
 

@@ -265,6 +265,7 @@ struct group {
     uint64_t expected_self; // Our own bit in the list of group_expect; 0: we are not in it
     bool idle;              // In group_serve, which has time
     bool forming;           // In group_form
+    bool hears_out;         // In group_hear_out, from which nobody is called away
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
     struct attempt *attempts; // The newest first

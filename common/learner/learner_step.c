@@ -413,7 +413,6 @@ int learner_step_hear_out(struct learner *self, struct why *why)
     for (uint32_t i = 0; i < window_of(self)->group_count && rc == 0; i++)
         if (dead >> i & 1 && work->squares_left[i] > 0)
             rc = why_set(why, FAULT_UNREACHABLE, "member %u of the group is dead", i);
-    work->hears_out = true;
     while (rc == 0 && !learner_shares_has(self)) {
         const uint64_t now_us = clock_us();
         const uint32_t left_ms = now_us < end_us ? (uint32_t)((end_us - now_us) / 1000) + 1 : 0;
@@ -423,7 +422,6 @@ int learner_step_hear_out(struct learner *self, struct why *why)
         rc = group_hear_out(work->group, left_ms, why, &from, &bytes, &count);
         if (rc == 0) rc = take_have(self, from, bytes, count, why, &blame);
     }
-    work->hears_out = false;
     return rc;
 }
 

@@ -276,7 +276,6 @@ static void hear_stop(struct learner *self, const struct wire_stop_window *said)
 static bool is_called(void *arg)
 {
     struct learner *self = arg;
-    if (work_of(self)->hears_out) return false; // Within a job: the next one waits
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
         if (turn == WORKER_QUIET)

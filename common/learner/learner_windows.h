@@ -78,7 +78,6 @@ struct learner_window_work {
     uint32_t owner, owners;
     bool lost;           // Our share of the moments is not here
     struct why lost_why; // Because
-    bool hears_out;      // learner_step_hear_out is under way
     bool waits;          // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
     struct hash *check_leaves;             // Room for those that the check of a step hashes

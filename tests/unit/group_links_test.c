@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <semaphore.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -643,6 +644,36 @@ static void without_a_descriptor_it_sleeps(void **state)
     group_destroy(&group);
 }
 
+static bool count_question(void *arg)
+{
+    ++*(uint32_t *)arg;
+    return false;
+}
+
+// A job that waits, which only the end of this one can take up, costs no work meanwhile.
+static void one_that_hears_out_is_not_called(void **state)
+{
+    uint32_t asked = 0, member;
+    const void *bytes;
+    size_t count;
+    struct group_options options = options_of(0);
+    struct group_member members[] = { { *identity_key(options.identity), 100, "" },
+                                      { *identity_key(identity_of(1)), 101, "none" } };
+    group_t *group;
+    (void)state;
+    options.called = count_question;
+    options.called_arg = &asked;
+    options.called_fd = eventfd(1, EFD_CLOEXEC);
+    assert_int_equal(group_new(&options, &why, &group), 0);
+    assert_int_equal(group_form(group, 1, members, 2, 0, 0, &why, &blame), FAULT_CONFIG);
+    const double before_ms = cpu_ms();
+    assert_int_equal(group_hear_out(group, 150, &why, &member, &bytes, &count), FAULT_TIMEOUT);
+    assert_int_equal(asked, 0);
+    assert_true(cpu_ms() - before_ms < 75);
+    close(options.called_fd);
+    group_destroy(&group);
+}
+
 static bool is_connected_twice(void *arg)
 {
     static int times;
@@ -757,5 +788,6 @@ TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
       TEST(a_link_over_which_nothing_comes_is_replaced),
       TEST(a_channel_that_ends_between_two_windows_is_replaced),
-      TEST(without_a_descriptor_it_sleeps), TEST(one_that_does_not_answer_is_connected_again),
+      TEST(without_a_descriptor_it_sleeps), TEST(one_that_hears_out_is_not_called),
+      TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
