@@ -353,7 +353,8 @@ void links_connect(group_t *self, struct peer *peer, uint32_t channel);
 void links_refuse(struct peer *peer, int fault, bool final, const struct why *why);
 // Whether an error of connect says that trying again is of no use.
 bool links_refuses(const group_t *self, const struct peer *peer, int error);
-void links_hurry(group_t *self); // A window is formed: our own attempts have no more than 5 s left
+// A window is formed: attempts have no more than 5 s left, and ours at a channel of an earlier window end.
+void links_hurry(group_t *self);
 
 // ---- form.c ---------------------------------------------------------------------------------
 

@@ -258,8 +258,12 @@ void links_connect(group_t *self, struct peer *peer, uint32_t channel)
 void links_hurry(group_t *self)
 {
     const uint64_t most_ms = clock_ms() + HANDSHAKE_MS;
-    for (struct attempt *a = self->attempts; a; a = a->next)
+    for (struct attempt *a = self->attempts, *next; a; a = next) {
+        next = a->next;
         if (a->deadline_ms > most_ms) a->deadline_ms = most_ms;
+        // The other end takes a channel in its window alone
+        if (a->connects && a->channel > 0) attempt_free(self, a);
+    }
 }
 
 void links_begin_due(group_t *self)

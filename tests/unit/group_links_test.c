@@ -674,6 +674,94 @@ static void one_that_hears_out_is_not_called(void **state)
     group_destroy(&group);
 }
 
+// A member that accepts, by hand: it moves whenever the group asks whether it is called away, which is before each
+// sleep. Its lines are a control connection, then channels, as the group connected them.
+struct hand {
+    struct handshake_self self;
+    int listener;
+    uint32_t count; // Of lines
+    struct line {
+        int fd;
+        struct handshake handshake;
+    } lines[4];
+    uint64_t said; // The window of its last FORM
+};
+
+static enum handshake_refusal want_all(void *arg, const struct handshake_party *from,
+                                       const struct handshake_purpose *purpose)
+{
+    (void)arg, (void)from, (void)purpose;
+    return HANDSHAKE_REFUSED_NONE;
+}
+
+static void hand_move(struct hand *self, uint32_t line)
+{
+    if (self->lines[line].handshake.done || self->lines[line].fd < 0) return;
+    if (handshake_move(&self->lines[line].handshake, self->lines[line].fd, &why) >= 0) return;
+    close(self->lines[line].fd);
+    self->lines[line].fd = -1;
+}
+
+// Answers the FORM of each window with its own.
+static void hand_form(struct hand *self)
+{
+    uint8_t bytes[HEAD_BYTES];
+    struct message message;
+    if (!self->count || !self->lines[0].handshake.done) return;
+    while (recv(self->lines[0].fd, bytes, sizeof bytes, 0) == sizeof bytes) {
+        message_unpack(bytes, &message);
+        if (message.kind != MESSAGE_FORM) continue;
+        assert_int_equal(send(self->lines[0].fd, bytes, sizeof bytes, 0), sizeof bytes);
+        self->said = message.window;
+    }
+}
+
+// A channel that is begun in window 1 is answered once the group has heard our FORM of window 2. True: in window 1 it is
+// begun.
+static bool answer_a_channel_late(void *arg)
+{
+    struct hand *self = arg;
+    const bool is_late = self->said == 2;
+    for (int fd; (fd = tcp_accept(self->listener)) >= 0; self->count++) {
+        assert_true(self->count < sizeof self->lines / sizeof *self->lines);
+        self->lines[self->count].fd = fd;
+        handshake_accept(&self->lines[self->count].handshake, &self->self);
+    }
+    for (uint32_t line = 0; line < self->count; line++)
+        if (line == 0 || is_late) hand_move(self, line);
+    hand_form(self);
+    return self->said == 1 && self->count == 2;
+}
+
+// Both ends of a channel belong to the same window.
+static void a_channel_of_an_earlier_window_is_begun_anew(void **state)
+{
+    struct group_options options[2] = { options_of(0), options_of(1) };
+    struct group_member members[2] = { { .instance = 100 }, { .instance = 101 } };
+    struct hand hand = { .count = 0 };
+    group_t *group;
+    uint16_t port;
+    (void)state;
+    for (int i = 0; i < 2; i++) members[i].key = *identity_key(options[i].identity);
+    const uint32_t own = key_compare(&members[0].key, &members[1].key) > 0; // It connects
+    hand.self = self_of(&options[!own]);
+    hand.self.judge = want_all;
+    options[own].called = answer_a_channel_late;
+    options[own].called_arg = &hand;
+    assert_int_equal(group_new(&options[own], &why, &group), 0);
+    assert_int_equal(tcp_listen("127.0.0.1:0", &why, &hand.listener, &port), 0);
+    snprintf(members[!own].endpoint, sizeof members[0].endpoint, "tcp://127.0.0.1:%u", port);
+    assert_int_equal(group_form(group, 1, members, 2, own, FORM_MS, &why, &blame),
+                     FAULT_INTERRUPTED);
+    assert_int_equal(group_form(group, 2, members, 2, own, FORM_MS, &why, &blame), 0);
+    const struct handshake *last = &hand.lines[hand.count - 1].handshake;
+    assert_int_equal(last->purpose.channel, 1);
+    assert_int_equal(last->purpose.number, 2);
+    group_destroy(&group);
+    for (uint32_t line = 0; line < hand.count; line++) close(hand.lines[line].fd);
+    close(hand.listener);
+}
+
 static bool is_connected_twice(void *arg)
 {
     static int times;
@@ -789,5 +877,6 @@ TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_link_over_which_nothing_comes_is_replaced),
       TEST(a_channel_that_ends_between_two_windows_is_replaced),
       TEST(without_a_descriptor_it_sleeps), TEST(one_that_hears_out_is_not_called),
+      TEST(a_channel_of_an_earlier_window_is_begun_anew),
       TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
