@@ -150,7 +150,10 @@ static bool advance(group_t *self, struct peer *peer)
 {
     const uint64_t now_ms = clock_ms();
     if (peer->control.fd < 0) {
-        if (peer->fault) peer->probe_at_ms = 0; // It was there a moment ago
+        if (peer->fault) {
+            peer->probe_at_ms = 0; // It was there a moment ago
+            links_pause(peer);
+        }
         peer->fault = 0;
         peer->renewed = false;
         connect_control(self, peer, now_ms);

@@ -349,6 +349,8 @@ int links_check(const group_t *self, const struct group_member *who, struct why 
 void links_drop_others(group_t *self); // Peers that are neither members nor expected
 bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t channel);
 void links_connect(group_t *self, struct peer *peer, uint32_t channel);
+// The link with a peer is not tried again for a while: twice as long as the time before, in a window.
+void links_pause(struct peer *peer);
 // A link that does not come to stand: the sentence, and whether trying again is of any use.
 void links_refuse(struct peer *peer, int fault, bool final, const struct why *why);
 // Whether an error of connect says that trying again is of no use.

@@ -213,13 +213,18 @@ bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t c
     return false;
 }
 
-// A link that does not come to stand: the sentence, and whether trying again is of any use.
-void links_refuse(struct peer *peer, int fault, bool final, const struct why *why)
+void links_pause(struct peer *peer)
 {
     const uint32_t most_ms = peer->place == UINT32_MAX ? LEISURE_MS : PAUSE_MAX_MS;
     peer->pause_ms = peer->pause_ms ? 2 * peer->pause_ms : PAUSE_MIN_MS;
     if (peer->pause_ms > most_ms) peer->pause_ms = most_ms;
     peer->retry_at_ms = clock_ms() + peer->pause_ms;
+}
+
+// A link that does not come to stand: the sentence, and whether trying again is of any use.
+void links_refuse(struct peer *peer, int fault, bool final, const struct why *why)
+{
+    links_pause(peer);
     peer->form_fault = fault;
     peer->form_final = final;
     snprintf(peer->said, sizeof peer->said, "%.120s: %.120s", peer->who.endpoint, why->text);
@@ -383,7 +388,6 @@ static void install(group_t *self, struct attempt *attempt)
     if (peer && wanted) {
         tcp_tune(attempt->fd);
         peer->form_fault = 0;
-        peer->pause_ms = 0;
         if (channel == 0) install_control(self, peer, attempt);
         else install_channel(self, peer, attempt, channel - 1);
         attempt->fd = -1;

@@ -694,6 +694,30 @@ static enum handshake_refusal want_all(void *arg, const struct handshake_party *
     return HANDSHAKE_REFUSED_NONE;
 }
 
+struct pair_of_hand {
+    group_t *group;
+    struct group_member members[2];
+    uint32_t own; // The place of the group, which connects
+};
+
+static struct pair_of_hand pair_by_hand(struct hand *hand, bool (*move)(void *hand))
+{
+    struct group_options options[2] = { options_of(0), options_of(1) };
+    struct pair_of_hand self = { .members = { { .instance = 100 }, { .instance = 101 } } };
+    uint16_t port;
+    for (int i = 0; i < 2; i++) self.members[i].key = *identity_key(options[i].identity);
+    self.own = key_compare(&self.members[0].key, &self.members[1].key) > 0;
+    struct group_member *other = &self.members[!self.own];
+    hand->self = self_of(&options[!self.own]);
+    hand->self.judge = want_all;
+    options[self.own].called = move;
+    options[self.own].called_arg = hand;
+    assert_int_equal(group_new(&options[self.own], &why, &self.group), 0);
+    assert_int_equal(tcp_listen("127.0.0.1:0", &why, &hand->listener, &port), 0);
+    snprintf(other->endpoint, sizeof other->endpoint, "tcp://127.0.0.1:%u", port);
+    return self;
+}
+
 static void hand_move(struct hand *self, uint32_t line)
 {
     if (self->lines[line].handshake.done || self->lines[line].fd < 0) return;
@@ -736,29 +760,48 @@ static bool answer_a_channel_late(void *arg)
 // Both ends of a channel belong to the same window.
 static void a_channel_of_an_earlier_window_is_begun_anew(void **state)
 {
-    struct group_options options[2] = { options_of(0), options_of(1) };
-    struct group_member members[2] = { { .instance = 100 }, { .instance = 101 } };
     struct hand hand = { .count = 0 };
-    group_t *group;
-    uint16_t port;
+    struct pair_of_hand pair = pair_by_hand(&hand, answer_a_channel_late);
     (void)state;
-    for (int i = 0; i < 2; i++) members[i].key = *identity_key(options[i].identity);
-    const uint32_t own = key_compare(&members[0].key, &members[1].key) > 0; // It connects
-    hand.self = self_of(&options[!own]);
-    hand.self.judge = want_all;
-    options[own].called = answer_a_channel_late;
-    options[own].called_arg = &hand;
-    assert_int_equal(group_new(&options[own], &why, &group), 0);
-    assert_int_equal(tcp_listen("127.0.0.1:0", &why, &hand.listener, &port), 0);
-    snprintf(members[!own].endpoint, sizeof members[0].endpoint, "tcp://127.0.0.1:%u", port);
-    assert_int_equal(group_form(group, 1, members, 2, own, FORM_MS, &why, &blame),
+    assert_int_equal(group_form(pair.group, 1, pair.members, 2, pair.own, FORM_MS, &why, &blame),
                      FAULT_INTERRUPTED);
-    assert_int_equal(group_form(group, 2, members, 2, own, FORM_MS, &why, &blame), 0);
+    assert_int_equal(group_form(pair.group, 2, pair.members, 2, pair.own, FORM_MS, &why, &blame),
+                     0);
     const struct handshake *last = &hand.lines[hand.count - 1].handshake;
     assert_int_equal(last->purpose.channel, 1);
     assert_int_equal(last->purpose.number, 2);
-    group_destroy(&group);
+    group_destroy(&pair.group);
     for (uint32_t line = 0; line < hand.count; line++) close(hand.lines[line].fd);
+    close(hand.listener);
+}
+
+// Each link stands, and ends at once.
+static bool end_each_line(void *arg)
+{
+    struct hand *self = arg;
+    struct line *line = &self->lines[0];
+    if (line->fd < 0) {
+        line->fd = tcp_accept(self->listener);
+        handshake_accept(&line->handshake, &self->self);
+    }
+    if (line->fd < 0) return false;
+    hand_move(self, 0);
+    if (line->handshake.done) {
+        close(line->fd);
+        line->fd = -1;
+        self->count++;
+    }
+    return false;
+}
+
+static void a_link_that_ends_at_once_is_tried_again_after_pauses(void **state)
+{
+    struct hand hand = { .lines = { { .fd = -1 } } };
+    struct pair_of_hand pair = pair_by_hand(&hand, end_each_line);
+    (void)state;
+    assert_true(group_form(pair.group, 1, pair.members, 2, pair.own, 300, &why, &blame) < 0);
+    assert_in_range(hand.count, 2, 30);
+    group_destroy(&pair.group);
     close(hand.listener);
 }
 
@@ -878,5 +921,6 @@ TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_channel_that_ends_between_two_windows_is_replaced),
       TEST(without_a_descriptor_it_sleeps), TEST(one_that_hears_out_is_not_called),
       TEST(a_channel_of_an_earlier_window_is_begun_anew),
+      TEST(a_link_that_ends_at_once_is_tried_again_after_pauses),
       TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
