@@ -80,20 +80,28 @@ static bool is_to_connect(const group_t *self, const struct peer *peer, uint32_t
     return peer->we_connect && fd < 0 && !links_is_attempted(self, peer, channel);
 }
 
-static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
+// Asks whether those are there at all that should have connected by now. All at once: one that does not answer
+// takes the time of nobody else.
+static void probe_due(group_t *self)
 {
-    struct why why = { 0 };
-    if (peer->we_connect) {
-        if (now_ms >= peer->retry_at_ms && is_to_connect(self, peer, 0))
-            links_connect(self, peer, 0);
-        return;
+    const uint64_t now_ms = clock_ms();
+    struct peer *due[GROUP_MEMBERS_MAX];
+    int errors[GROUP_MEMBERS_MAX];
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < self->member_count; m++) {
+        struct peer *peer = self->members[m];
+        if (peer && !peer->we_connect && peer->control.fd < 0 && now_ms >= peer->probe_at_ms)
+            due[count++] = peer;
     }
-    if (now_ms < peer->probe_at_ms) return;
-    const int error = group_probe(self, peer);
-    peer->probe_at_ms = error ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
-    if (error == 0) return;
-    why_set(&why, 0, "%s", strerror(error));
-    links_refuse(peer, FAULT_UNREACHABLE, links_refuses(self, peer, error), &why);
+    if (count == 0) return;
+    group_probe(self, due, count, errors);
+    for (uint32_t i = 0; i < count; i++) {
+        struct why why = { 0 };
+        due[i]->probe_at_ms = errors[i] ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
+        if (errors[i] == 0) continue;
+        why_set(&why, 0, "%s", strerror(errors[i]));
+        links_refuse(due[i], FAULT_UNREACHABLE, links_refuses(self, due[i], errors[i]), &why);
+    }
 }
 
 static bool has_channels(const group_t *self, const struct peer *peer)
@@ -156,7 +164,8 @@ static bool advance(group_t *self, struct peer *peer)
         }
         peer->fault = 0;
         peer->renewed = false;
-        connect_control(self, peer, now_ms);
+        if (now_ms >= peer->retry_at_ms && is_to_connect(self, peer, 0))
+            links_connect(self, peer, 0);
         return false;
     }
     if (!peer->form_said) {
@@ -195,6 +204,7 @@ static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_
 {
     for (;;) {
         const struct peer *missing = NULL;
+        probe_due(self);
         for (uint32_t m = 0; m < self->member_count; m++) {
             struct peer *peer = self->members[m];
             if (!peer || advance(self, peer)) continue;

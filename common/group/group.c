@@ -110,9 +110,11 @@ void peer_end(struct peer *peer, int fault, const char *format, ...)
 }
 
 // Whether its process is dead: a new connection is refused.
-static bool is_dead(group_t *self, const struct peer *peer)
+static bool is_dead(group_t *self, struct peer *peer)
 {
-    return group_probe(self, peer) == ECONNREFUSED;
+    int error;
+    group_probe(self, &peer, 1, &error);
+    return error == ECONNREFUSED;
 }
 
 int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group_blame *ret_blame)
@@ -372,12 +374,12 @@ static void move_probes(group_t *self, struct tcp_probe *probes, uint32_t count,
     for (uint32_t i = 0; i < count; i++) tcp_probe_end(&probes[i]);
 }
 
-int group_probe(group_t *self, const struct peer *peer)
+void group_probe(group_t *self, struct peer *const *peers, uint32_t count, int *ret_errors)
 {
-    struct tcp_probe probe;
-    tcp_probe_begin(&probe, peer->who.endpoint);
-    move_probes(self, &probe, 1, true);
-    return probe.error;
+    struct tcp_probe probes[GROUP_MEMBERS_MAX];
+    for (uint32_t i = 0; i < count; i++) tcp_probe_begin(&probes[i], peers[i]->who.endpoint);
+    move_probes(self, probes, count, true);
+    for (uint32_t i = 0; i < count; i++) ret_errors[i] = probes[i].error;
 }
 
 // Reads what came over the control connections: a link may have ended, and nobody has seen it yet.

@@ -119,8 +119,9 @@ int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 
 // Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
 // Connects what is missing, and waits up to timeout_ms until all links stand and all members have
-// come to this window. The one with the smaller key connects. A port that refuses ends the wait if
-// that process was linked before: it is dead; else it may not listen yet (refused_ms).
+// come to this window; 200 ms more, if members do not answer whether they are there. The one with the
+// smaller key connects. A port that refuses ends the wait if that process was linked before: it is
+// dead; else it may not listen yet (refused_ms).
 // FAULT_UNREACHABLE, FAULT_TIMEOUT, FAULT_DENIED (another key, run or instance answers), each with the
 // member in *ret_blame; FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: that member is in a
 // later window; FAULT_INTERRUPTED. After a fault the window is broken.

@@ -327,9 +327,9 @@ bool peer_has_left(const group_t *self, const struct peer *peer);
 // Sleeps until something moves or the time is over, and serves handshakes and control connections.
 // Marks the channels that may be read or written, if `channels`. FAULT_INTERRUPTED, or 0.
 int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why);
-// tcp_probe of a peer. Meanwhile handshakes are served, as the other may probe us; it ends early, as
-// without an answer, if the caller is called away.
-int group_probe(group_t *self, const struct peer *peer);
+// tcp_probe of peers, at most GROUP_MEMBERS_MAX, all at once: at most PROBE_MS. Meanwhile handshakes are
+// served, as the others may probe us; it ends early, as without an answer, if the caller is called away.
+void group_probe(group_t *self, struct peer *const *peers, uint32_t count, int *ret_errors);
 
 // ---- links.c --------------------------------------------------------------------------------
 

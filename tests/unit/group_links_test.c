@@ -805,6 +805,32 @@ static void a_link_that_ends_at_once_is_tried_again_after_pauses(void **state)
     close(hand.listener);
 }
 
+// Eight others listen, and do not answer whether they are there: they are asked at once, not one after another.
+static void those_that_do_not_answer_are_asked_together(void **state)
+{
+    struct group_options options[MAX];
+    struct group_member members[MAX];
+    int listeners[MAX];
+    uint32_t own = 0;
+    group_t *group;
+    (void)state;
+    for (uint32_t m = 0; m < MAX; m++) {
+        uint16_t port;
+        options[m] = options_of(m);
+        members[m] = (struct group_member){ .key = *identity_key(options[m].identity),
+                                            .instance = options[m].instance };
+        assert_int_equal(tcp_listen("127.0.0.1:0", &why, &listeners[m], &port), 0);
+        snprintf(members[m].endpoint, sizeof members[m].endpoint, "tcp://127.0.0.1:%u", port);
+        if (key_compare(&members[m].key, &members[own].key) > 0) own = m; // All others connect
+    }
+    assert_int_equal(group_new(&options[own], &why, &group), 0);
+    const uint64_t start_ms = clock_ms();
+    assert_true(group_form(group, 1, members, MAX, own, 150, &why, &blame) < 0);
+    assert_true(clock_ms() - start_ms < 5 * PROBE_MS);
+    group_destroy(&group);
+    for (uint32_t m = 0; m < MAX; m++) close(listeners[m]);
+}
+
 static bool is_connected_twice(void *arg)
 {
     static int times;
@@ -922,5 +948,6 @@ TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(without_a_descriptor_it_sleeps), TEST(one_that_hears_out_is_not_called),
       TEST(a_channel_of_an_earlier_window_is_begun_anew),
       TEST(a_link_that_ends_at_once_is_tried_again_after_pauses),
+      TEST(those_that_do_not_answer_are_asked_together),
       TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
