@@ -35,8 +35,10 @@ enum {
     HEAD_BYTES = 32,
     HEAD_MAX = HEAD_BYTES + SEALING_TAG,
     SEGMENT_MAX =
-        512 << 10,        // Bytes of a member's share of a bucket: sent, added and sent on in one
-    FLAT_MAX = 64 << 10,  // Vectors up to so many bytes go from all to all, in one hop
+        512 << 10, // Bytes of a member's share of a bucket: sent, added and sent on in one
+    PIECE_MIN =
+        16 << 10,        // A segment is sent in pieces, one a connection, of at least so many bytes
+    FLAT_MAX = 64 << 10, // Vectors up to so many bytes go from all to all, in one hop
     SPLICE_MIN = 4 << 20, // Plain vectors from so many bytes on go without a copy
     SLOTS_MAX = 8 << 20,  // Bytes of contributions that wait to be added
     AHEAD_MIN = 2,        // Segments that may wait while another is added
@@ -210,7 +212,7 @@ struct peer {
     size_t parts_got[AHEAD_MAX]; // Bytes of each segment that waits
     uint64_t parts_whole;        // Bytes of its parts that have come, of all segments
     // A bit for each piece that was given its place: of its share [turn], and of its parts that wait.
-    // A segment has at most 32 pieces.
+    // A segment has at most SEGMENT_MAX / PIECE_MIN = 32 pieces.
     uint32_t *results_taken, parts_taken[AHEAD_MAX][LANE_NODES_MAX];
     size_t results_room;
     uint8_t *slots; // [ahead][nodes][segment]

@@ -181,7 +181,7 @@ static void size_messages(group_t *self)
                      ? AHEAD_MIN
                      : (uint32_t)at_most(SLOTS_MAX / self->tree.total / sum->segment, AHEAD_MAX);
     sum->piece = sum->segment / connections / 4096 * 4096;
-    if (sum->piece < 16 << 10) sum->piece = 16 << 10;
+    if (sum->piece < PIECE_MIN) sum->piece = PIECE_MIN;
     if (sum->flat) sum->piece = FLAT_MAX;
 }
 
@@ -367,6 +367,7 @@ static enum sum_place place_part(const group_t *self, struct peer *peer,
         !is_piece(self, self->place, message, &turn, &inside))
         return refuse(peer, message, "it sent a part that is none of our share");
     if (turn >= sum->added + sum->ahead) return SUM_HELD;
+    // mutant: group: a part is given its place twice
     if (turn < sum->added ||
         !take_piece(sum, &peer->parts_taken[turn % sum->ahead][message->node], inside))
         return refuse(peer, message, "it sent a part twice");
@@ -384,6 +385,7 @@ static enum sum_place place_result(const group_t *self, struct peer *peer,
         message->node != 0 || !is_piece(self, peer->place, message, &turn, &inside) ||
         message->offset < sum->ready)
         return refuse(peer, message, "it sent a result that is none of its share");
+    // mutant: group: a result is given its place twice
     if (!take_piece(sum, &peer->results_taken[turn], inside))
         return refuse(peer, message, "it sent a result twice");
     *ret_to = (uint8_t *)sum->ask->result + message->offset;

@@ -848,6 +848,8 @@ by_unit 'older: what was said of a save before a restore counts' coordinator_tes
 mutant 'older: nobody hears that a save cannot be read' 'outbox_mail(out,' 'if (!member) outbox_mail(out,'
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
 by_unit 'group: one whose window is broken is told nothing more' group_test 'peer->formed > self->window' 'peer->fault || peer->formed > self->window'
+by_unit 'group: a result is given its place twice' group_sum_test drop
+by_unit 'group: a part is given its place twice' group_sum_test drop
 by_unit 'group: a question comes before the answer to the one before it' group_questions_test '!may ||' '(!may && !self) ||'
 by_unit 'group: a question brings as many floats as it likes' group_questions_test 'self->question_bytes' 'message->offset'
 by_unit 'group: the end of a member overtakes its question' group_questions_test 'phase != TALK_WAITS && phase != TALK_LENT && ' ''
