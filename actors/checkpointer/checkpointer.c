@@ -126,11 +126,36 @@ static void hear_ack(struct checkpointer *self, const struct wire_ack *ack)
     if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step) self->registering = false;
 }
 
+// A save that took long may be of a step that the run has left: only the newest ones can be registered. The next save
+// is of a newer step.
+static void hear_refused(struct checkpointer *self, const struct wire_refused *no,
+                         struct outbox *out)
+{
+    if (!self->registering || no->kind != FRAME_CHECKPOINT || no->reason != REFUSAL_WRONG_MODEL ||
+        no->round != self->saved.step)
+        return;
+    // mutant: a checkpoint that is refused is registered for ever
+    self->registering = false;
+    outbox_note(out,
+                "checkpoint.unregistered step=%" PRIu64
+                " reason=\"%s\"; the run cannot go back to it, and the next one is of a newer step",
+                no->round, no->text);
+}
+
+// Only a save empties the table of blobs, and it has an end: without them the replica could not go on.
+static void save_in_time(struct checkpointer *self)
+{
+    // mutant: a long epoch fills the table of blobs
+    if (self->replica.can_replay && self->blobs.count > BLOBS_MAX / 2) self->requested = true;
+}
+
 static void hear(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const struct msg *in = turn->in;
     take_position(self);
+    save_in_time(self);
+    if (turn->heard & HEARD_REFUSED) hear_refused(self, in->body, turn->out);
     if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);

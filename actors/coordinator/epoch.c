@@ -161,6 +161,10 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
 
 static void look_waiting(struct epoch *self, const struct turn *turn)
 {
+    if (turn->run->pausing) { // Asked for in a Cooldown that a restore has ended
+        enter(self, turn, PHASE_PAUSED, "a pause was asked for");
+        return;
+    }
     if (turn_count_missing(turn) == 0 && !pace_lacks(turn) &&
         turn->now_ms >= turn->presence->deadline_ms)
         enter(self, turn, PHASE_WARMUP, "enough members");

@@ -293,10 +293,11 @@ static unsigned hear_reached(struct member *self, const struct msg *in, struct o
     return tick(self, in->now_ms, out);
 }
 
-static unsigned hear_ack(const struct msg *in, struct outbox *out)
+// An ACK of a LEAVE that this process has not sent was for an earlier process of its key.
+static unsigned hear_ack(const struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_ack *ack = in->body;
-    if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
+    if (ack->kind == FRAME_LEAVE && self->leaving) outbox_quit(out, EX_OK, "left the run");
     return HEARD_ACK;
 }
 
@@ -337,7 +338,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     case FRAME_MEMBERS: return reborn | hear_members(self, in, out);
     case FRAME_BEAT: return reborn | hear_beat(self, in, out);
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
-    case FRAME_ACK: return reborn | hear_ack(in, out);
+    case FRAME_ACK: return reborn | hear_ack(self, in, out);
     default: return reborn | HEARD_PACE;
     }
 }

@@ -158,6 +158,18 @@ static void a_member_that_must_stop_asks_first(void **state)
     }
 }
 
+// The LEAVE was an earlier process's, of the same key.
+static void an_ack_of_no_leave_of_its_own_ends_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROLES; i++) {
+        begin(&roles[i]);
+        start();
+        be_admitted(BORN);
+        assert_int_equal(hear_leave_ack(), NO_QUIT);
+    }
+}
+
 static void hear_beat(uint64_t log_seq)
 {
     hear(FRAME_BEAT, &(struct wire_beat){ .log_seq = log_seq, .born_unix_ms = BORN });
@@ -201,6 +213,50 @@ static void promises_are_of_one_run(void **state)
         }
 }
 
+static struct checkpointer *begin_checkpointer(void)
+{
+    for (int i = 0; i < ROLES; i++)
+        if (roles[i].init == init_checkpointer) begin(&roles[i]);
+    start();
+    be_admitted(BORN);
+    return (struct checkpointer *)member;
+}
+
+// While it was written the run went on, and knows newer pins alone.
+static void a_checkpoint_that_came_too_late_is_not_registered_for_ever(void **state)
+{
+    (void)state;
+    struct checkpointer *self = begin_checkpointer();
+    self->saved = (struct wire_checkpoint){ .step = 4, .digest = hash_of("4", 1), .name = "four" };
+    self->registering = true;
+    hear_beat(1);
+    assert_non_null(find(FRAME_CHECKPOINT));
+    struct wire_refused no = { .kind = FRAME_CHECKPOINT,
+                               .reason = REFUSAL_WRONG_MODEL,
+                               .round = 3 };
+    hear(FRAME_REFUSED, &no); // Of an earlier one
+    assert_true(self->registering);
+    no.round = 4;
+    hear(FRAME_REFUSED, &no);
+    assert_false(self->registering);
+    self->resend_ms = 0;
+    hear_beat(2);
+    assert_null(find(FRAME_CHECKPOINT));
+}
+
+// Only a save makes room in it, and the epoch may be long.
+static void a_checkpoint_is_wanted_before_the_table_of_blobs_is_full(void **state)
+{
+    (void)state;
+    struct checkpointer *self = begin_checkpointer();
+    self->blobs.count = BLOBS_MAX / 2;
+    hear_beat(1);
+    assert_false(self->requested);
+    self->blobs.count++;
+    hear_beat(2);
+    assert_true(self->requested);
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -210,4 +266,7 @@ static int tear_down(void **state)
 
 TESTS_WITH(NULL, tear_down, TEST(a_finished_run_ends_a_role_that_serves_no_peer),
            TEST(a_member_that_must_stop_asks_first),
+           TEST(an_ack_of_no_leave_of_its_own_ends_nobody),
+           TEST(a_checkpoint_that_came_too_late_is_not_registered_for_ever),
+           TEST(a_checkpoint_is_wanted_before_the_table_of_blobs_is_full),
            TEST(how_far_the_ledger_was_outlives_the_process), TEST(promises_are_of_one_run))

@@ -124,7 +124,9 @@ static void drop_late(struct rounds *self, const struct turn *turn, uint32_t mem
     // mutant: late: one that returns may cost all others any time
     turn->presence->out_until_ms[member] = turn->now_ms + out_ms;
     // mutant: late: one that returns has missed nothing
-    audit->probation[member] = audit->fault_score[member] = FAULT_ROUND * (limit - 1);
+    audit->fault_score[member] = FAULT_ROUND * (limit - 1);
+    // mutant: late: with unhealthy_rounds = 1 nobody is on probation
+    audit->probation[member] = FAULT_ROUND * (limit > 1 ? limit - 1 : 1);
     outbox_note(
         turn->out,
         "member.missed name=%s rounds=%u; it missed so many, or one in %u for long; it may join "

@@ -328,6 +328,13 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
 
 // ---- the commit ---------------------------------------------------------------------------------
 
+// Every data provider that was admitted has the data of the run.
+static bool has_data(const struct turn *turn)
+{
+    return turn->rules->frame.data.kind != DATA_SERVER ||
+           roster_count(&turn->run->roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
+}
+
 static void commit(struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -368,21 +375,17 @@ static void commit(struct rounds *self, const struct turn *turn)
             "round.too_few_results %u clients are dealt samples, and with witness_standalone at "
             "least %u must agree on the parameters; raise global_batch_size",
             self->deal.count, bases_needed(turn));
-    if (proved) health_judge(self, turn);
+    // Nobody is late for samples that nobody could give
+    // mutant: data: without it everybody has missed the round
+    if (proved && has_data(turn)) health_judge(self, turn);
     self->lacked_quorum = !proved;
+    self->lacked_data = commit.outcome == OUTCOME_VOID && !has_data(turn);
 }
 
 static bool has_witness(const struct turn *turn)
 {
     return !rounds_config(turn->rules)->witness_standalone ||
            roster_count(&turn->run->roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
-}
-
-// Every data provider that was admitted has the data of the run.
-static bool has_data(const struct turn *turn)
-{
-    return turn->rules->frame.data.kind != DATA_SERVER ||
-           roster_count(&turn->run->roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
 }
 
 static const char *lacks(const struct turn *turn)
@@ -394,7 +397,7 @@ static const char *lacks(const struct turn *turn)
 }
 
 // Why the epoch is over, after a commit; NULL: the next round may open. A data provider that is
-// restarted ends no epoch: trainers wait for it, for as long as a round lasts.
+// restarted ends no epoch: trainers wait for it, for as long as a round lasts, and no longer.
 static const char *why_over(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -412,7 +415,7 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
         cause = "too few members";
     else if (self->lacked_quorum) cause = "too few votes";
     // mutant: data: the last provider ends the epoch
-    else if (!has_witness(turn)) cause = lacks(turn);
+    else if (!has_witness(turn) || self->lacked_data) cause = lacks(turn);
     else if (run->pausing) cause = "a pause was asked for";
     return cause;
 }
@@ -562,6 +565,17 @@ static bool peer_waits(const struct run *run)
     return false;
 }
 
+// Of the newest commit. Behind a restart of the coordinator it takes the open round's.
+static bool was_witness(const struct turn *turn, uint32_t member)
+{
+    const struct audit *audit = &rounds_live(turn->live)->audit;
+    if (audit->accepted_by_count == 0)
+        return round_witness_place(round_of(turn->run), member) != NO_MEMBER;
+    for (uint32_t i = 0; i < audit->accepted_by_count; i++)
+        if (audit->accepted_by[i].member == member) return true;
+    return false;
+}
+
 // Whether this member must stay: it was the only witness of the newest commit, so it may be the
 // only one that holds its payloads; and other members keep parameters, but none of them reports the
 // present step. Seed 63409 of the simulator lost a committed step that way.
@@ -571,7 +585,7 @@ static bool needs(const struct turn *turn, uint32_t member)
     const struct round *round = round_of(run);
     bool others = false;
     if (run->step == turn->rules->first_step || round->last.elected > 1 ||
-        round_witness_place(round, member) == NO_MEMBER)
+        !was_witness(turn, member))
         return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         if (i == member || interval_length(pace_held_by(turn, i)) == 0) continue;

@@ -36,6 +36,7 @@
 struct rounds {
     uint64_t round_began_ms, trained_ms; // When RoundTrain began, and when it ended
     bool lacked_quorum;                  // The newest round had no quorum of votes
+    bool lacked_data;                    // It had no result, and no data-provider was there
     bool is_late;                        // The open round's time was up, for results or for votes
     char missed[MISSED_BYTES];           // What it lacked then, of the newest round that has ended
     struct tally tally;
