@@ -18,7 +18,7 @@ void checkpointer_init(struct checkpointer *self)
 }
 
 // Copies the lists into the save. False: they are too long for a manifest, and this step is not saved; a
-// later one may have shorter lists.
+// later one may have shorter lists. At the end of an epoch that is said, and nobody waits for that save.
 static bool keep_position(struct wire_save *save, struct position_lists *lists,
                           const struct wire_data_position *data_position)
 {
@@ -33,7 +33,15 @@ static bool keep_position(struct wire_save *save, struct position_lists *lists,
     return true;
 }
 
-static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end)
+// The step that the replica holds is the end of an epoch that cannot be saved.
+static bool holds_unsaveable(const struct checkpointer *self)
+{
+    return self->replica.holding && !hash_is_none(&self->unsaveable) &&
+           hash_equal(&self->unsaveable, &self->replica.digest);
+}
+
+static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end,
+                           struct outbox *out)
 {
     if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
         self->registering = true; // It is saved already, but the coordinator has no record of it
@@ -44,6 +52,14 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
         !hash_equal(&end->digest, &self->saving_digest)) // An end that we had not heard of
         self->late = self->saving || self->registering;
     if (keep_position(&save, &self->wanted_lists, &end->data_position)) self->wanted = save;
+    else if (!hash_equal(&self->unsaveable, &end->digest)) {
+        self->unsaveable = end->digest;
+        outbox_note(out,
+                    "checkpoint.impossible step=%" PRIu64
+                    " intervals=%u allowed=%u; this step is not saved",
+                    end->step, end->data_position.returned_count + end->data_position.failed_count,
+                    (unsigned)CHECKPOINT_INTERVALS_MAX);
+    }
 }
 
 // Takes the position of a step that the run pins, once the pace knows it.
@@ -101,7 +117,9 @@ static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbo
     bool ends = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
     bool at_it = self->replica.holding && self->replica.step == run->step;
     bool saved = self->saved.step == run->step && !hash_is_none(&self->saved.digest);
-    if (!ends || !at_it || saved || self->wanted.step == run->step || now_ms < self->ask_ms) return;
+    if (!ends || !at_it || saved || self->wanted.step == run->step || now_ms < self->ask_ms ||
+        holds_unsaveable(self))
+        return;
     self->ask_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN });
 }
@@ -156,7 +174,7 @@ static void hear(void *state, const struct member_turn *turn)
     take_position(self);
     save_in_time(self);
     if (turn->heard & HEARD_REFUSED) hear_refused(self, in->body, turn->out);
-    if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
+    if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body, turn->out);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);
     // A request of an earlier coordinator process is ignored; the operator can ask again
@@ -177,7 +195,7 @@ static bool must_save_first(const struct checkpointer *self)
         self->saving && !self->late && hash_equal(&self->saving_digest, &self->replica.digest);
     const bool saved = self->saved.step == run->step && !hash_is_none(&self->saved.digest);
     // mutant: a checkpointer says that it holds a step before it writes it
-    return run->phase == PHASE_COOLDOWN && !begun && !saved;
+    return run->phase == PHASE_COOLDOWN && !begun && !saved && !holds_unsaveable(self);
 }
 
 // Runs before the replica and the pace look, because the next commit changes the parameters.
@@ -211,14 +229,16 @@ static void register_saved(void *state, const struct member_turn *turn)
     outbox_mail(turn->out, "coordinator", FRAME_CHECKPOINT, &self->saved);
 }
 
-// The last step is in a checkpoint that is on record.
+// The last step is in a checkpoint that is on record, or can be in none.
 static bool is_done(void *state, const struct member_turn *turn)
 {
     const struct checkpointer *self = state;
-    if (self->saving || self->registering || self->saved.step != self->member.now.step)
-        return false;
-    outbox_note(turn->out, "run.finished step=%" PRIu64 " checkpoint=%s", self->saved.step,
-                self->saved.name);
+    const uint64_t step = self->member.now.step;
+    const bool saved = self->saved.step == step;
+    const bool never = !saved && self->replica.step == step && holds_unsaveable(self);
+    if (self->saving || self->registering || (!saved && !never)) return false;
+    outbox_note(turn->out, "run.finished step=%" PRIu64 " checkpoint=%s", step,
+                never ? "none" : self->saved.name);
     return true;
 }
 

@@ -27,7 +27,9 @@ struct checkpointer {
     struct position_lists wanted_lists, position_lists;
     bool requested, saving, registering;
     struct hash saving_digest; // Of the newest state that the learner was told to write
-    bool late; // The previous checkpoint was not on record when the newest epoch ended
+    struct hash
+        unsaveable; // Of the newest end of an epoch whose data position no manifest has room for
+    bool late;      // The previous checkpoint was not on record when the newest epoch ended
     struct wire_checkpoint saved; // The newest on disk
     uint64_t resend_ms, ask_ms;
 };

@@ -542,16 +542,20 @@ static bool control(struct epoch *self, const struct turn *turn, const struct wi
     return false;
 }
 
-// True if this order is new. A duplicate gets the answer of the first one, a stale order is
-// refused.
+// True if this order is new. A duplicate gets the answer of the first one, a stale order is refused: `round` of the
+// refusal is the number of the newest order, which the next one must exceed. Its sender's clock may be behind another's.
 static bool is_new_order(struct epoch *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_control *said = in->body;
-    if (said->incarnation != turn->run->incarnation || said->number < self->control_number)
-        turn_refuse(turn, in, REFUSAL_STALE, 0,
+    if (said->incarnation != turn->run->incarnation)
+        turn_refuse(turn, in, REFUSAL_STALE, self->control_number,
                     "a stale order: it was given to incarnation %" PRIu64 ", this is %" PRIu64 "; "
                     "give it again",
                     said->incarnation, turn->run->incarnation);
+    else if (said->number < self->control_number)
+        turn_refuse(turn, in, REFUSAL_STALE, self->control_number,
+                    "a later order has number %" PRIu64 ": give it again with a higher one",
+                    self->control_number);
     else if (said->number > self->control_number) return true;
     else if (self->control_done) turn_ack(turn, in, 0, NULL);
     else turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "a duplicate: the order was refused before");

@@ -244,6 +244,29 @@ static void a_checkpoint_that_came_too_late_is_not_registered_for_ever(void **st
     assert_null(find(FRAME_CHECKPOINT));
 }
 
+// No manifest has room for the position. A finished run is left all the same, and it is said why there is no checkpoint.
+static void an_end_that_cannot_be_saved_is_not_waited_for(void **state)
+{
+    (void)state;
+    static struct interval returned[CHECKPOINT_INTERVALS_MAX + 1];
+    struct checkpointer *self = begin_checkpointer();
+    for (uint64_t i = 0; i <= CHECKPOINT_INTERVALS_MAX; i++)
+        returned[i] = (struct interval){ 2 * i, 2 * i + 1 };
+    hold_all();
+    self->saved.step = 0;
+    be_finished();
+    assert_false(member->finished);
+    assert_non_null(find(FRAME_ASK));
+    hear(FRAME_EPOCH_END,
+         &(struct wire_epoch_end){
+             .step = LAST_STEP,
+             .digest = self->replica.digest,
+             .data_position = { .returned = returned,
+                                .returned_count = CHECKPOINT_INTERVALS_MAX + 1 } });
+    assert_non_null(find(FRAME_NOTE));
+    assert_true(member->finished);
+}
+
 // Only a save makes room in it, and the epoch may be long.
 static void a_checkpoint_is_wanted_before_the_table_of_blobs_is_full(void **state)
 {
@@ -269,4 +292,5 @@ TESTS_WITH(NULL, tear_down, TEST(a_finished_run_ends_a_role_that_serves_no_peer)
            TEST(an_ack_of_no_leave_of_its_own_ends_nobody),
            TEST(a_checkpoint_that_came_too_late_is_not_registered_for_ever),
            TEST(a_checkpoint_is_wanted_before_the_table_of_blobs_is_full),
+           TEST(an_end_that_cannot_be_saved_is_not_waited_for),
            TEST(how_far_the_ledger_was_outlives_the_process), TEST(promises_are_of_one_run))

@@ -71,9 +71,12 @@ bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, str
 
 static void give(struct saving *self, struct testnet *net, uint64_t now_ms)
 {
+    const uint64_t clock = clock_unix_ms();
     const struct wire_control order = { .action = self->action,
                                         .incarnation = net->view->incarnation,
-                                        .number = clock_unix_ms() };
+                                        .number =
+                                            clock > net->order_number ? clock : net->order_number };
+    net->order_number = order.number + 1;
     tap_mail(net->tap, "coordinator", FRAME_CONTROL, &order);
     self->order_ms = now_ms + AGAIN_MS;
 }

@@ -329,12 +329,22 @@ static void take_signals(struct testnet *self)
         }
 }
 
+// Ours, or another's whose clock is ahead of ours: the coordinator takes only a higher number.
+static void hear_refused(struct testnet *self, const struct wire_refused *refused)
+{
+    if (refused->kind == FRAME_CONTROL && refused->reason == REFUSAL_STALE &&
+        refused->round >= self->order_number)
+        self->order_number = refused->round + 1;
+}
+
 static void take_news(struct testnet *self)
 {
     struct letter letter;
     for (enum tap_result got; (got = tap_take(self->tap, &letter)) != TAP_NOTHING;) {
         if (got != TAP_FRAME) continue;
         unsigned heard = run_view_hear(self->view, &letter.msg);
+        if (letter.msg.kind == FRAME_REFUSED && strcmp(letter.from, "coordinator") == 0)
+            hear_refused(self, letter.msg.body);
         if (self->options.hear) self->options.hear(self->options.arg, &letter.msg, heard);
     }
 }

@@ -65,6 +65,7 @@ struct testnet {
     int signals;
     bool asked_to_stop;     // SIGINT, SIGTERM or SIGHUP came
     bool insists;           // SIGINT or SIGTERM came after that
+    uint64_t order_number;  // The next order must have this number or a higher one
     struct identity *owner; // The coordinator's key, once testnet_become_owner has read it
 };
 

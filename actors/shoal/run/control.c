@@ -1,7 +1,8 @@
 // pause, resume, checkpoint, restore -- orders of a run's owner to its coordinator, signed with the
 // coordinator's own key. Each order names the coordinator's present life, so that an old one cannot
 // be replayed later. We do not know that life at first: we send the order, learn the life from any
-// answer, and send it again.
+// answer, and send it again. The same with its number, which is our clock's: if an order from a machine
+// whose clock is ahead has a higher one, the refusal names it.
 
 #include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
@@ -42,7 +43,10 @@ static int judge(struct control *self, const struct letter *letter, struct why *
     if (msg->kind == FRAME_ACK) return ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
-    if (refused->kind != FRAME_CONTROL || refused->reason == REFUSAL_STALE) return 0;
+    if (refused->kind != FRAME_CONTROL) return 0;
+    if (refused->reason == REFUSAL_STALE && refused->round >= self->order.number)
+        self->order.number = refused->round + 1;
+    if (refused->reason == REFUSAL_STALE) return 0;
     if (refused->reason == REFUSAL_NOT_NOW)
         return why_set(why, FAULT_NOT_NOW, "%sthe coordinator refuses: %s",
                        self->order.action == ACTION_RESUME ? "the run is not paused; " : "",
@@ -65,10 +69,11 @@ static int ask(struct control *self, struct tap *tap, struct why *why)
         }
         tap_wait(tap, -1, tap_is_connected(tap) && send_ms < end_ms ? send_ms : end_ms);
         for (enum tap_result got; (got = tap_take(tap, &letter)) != TAP_NOTHING;) {
-            const uint64_t meant = self->order.incarnation;
+            const struct wire_control meant = self->order;
             int verdict = got == TAP_FRAME ? judge(self, &letter, why) : 0;
             if (verdict) return verdict < 0 ? verdict : 0;
-            if (self->order.incarnation != meant) send_ms = 0;
+            if (self->order.incarnation != meant.incarnation || self->order.number != meant.number)
+                send_ms = 0;
         }
     }
     if (!tap_is_connected(tap))
