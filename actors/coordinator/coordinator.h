@@ -26,7 +26,7 @@
 //                                   it while the next epoch runs; or the time is up. Before Paused and
 //                                   Finished the checkpoint is written
 //                                   Finished: only if a checkpoint or enough members have the
-//                                   last parameters
+//                                   last parameters; without a checkpoint, when one of them speaks
 //
 // Pure: no I/O, no clock; one thread. In the outbox, the store of a record stands before every
 // message that rests on it, so no peer learns of a record that is not on disk.

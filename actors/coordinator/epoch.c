@@ -329,6 +329,13 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
         turn_arm(turn);
         return;
     }
+    // Nothing leads out of Finished. Members that spoke within two heartbeats may all have died since (seed 123661:
+    // all were killed while the checkpoint was awaited). So without a checkpoint a run finishes only in the turn in
+    // which a holder speaks.
+    // mutant: a run is finished without a checkpoint while no holder speaks
+    if (all_done(turn) && !written &&
+        holdings_count(&self->holdings, turn, &run->digest, turn->now_ms) == 0)
+        return;
     // mutant: a pause outlives the last step
     uint8_t next = all_done(turn) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
     const char *cause = !pinned   ? "the time is up, no digest yet"
