@@ -24,12 +24,15 @@ bool holdings_have(const struct holdings *self, const struct turn *turn, uint32_
 }
 
 // In a Cooldown with fewer than min_clients healthy trainers, those that returned and wait count
-// too: after the last step no further epoch would admit them.
+// too: after the last step no further epoch would admit them. Where members trust one another they count there however
+// many are healthy: newer processes may have taken the places of those that held the step.
 static bool returned_speak(const struct turn *turn)
 {
+    const uint32_t healthy = roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    const bool is_last = turn->run->step >= turn->rules->total_steps;
+    // mutant: leases: who returned with the last step has no say beside those that never held it
     return turn->run->phase == PHASE_COOLDOWN &&
-           roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) <
-               turn->rules->min_clients;
+           (healthy < turn->rules->min_clients || (turn->pace->trusted && is_last));
 }
 
 // It is not known yet which digest the run has, and this member's is none that can be right.

@@ -423,6 +423,8 @@ by_unit 'leases: a group is closed before that is stored' coordinator_test swap
 by_unit 'leases: a run whose members hold different states goes on' coordinator_test drop
 by_unit 'leases: a trainer that died is waited for when the group is closed' coordinator_test \
     'waits & ~able' 'waits & ~able & owners(turn)'
+by_unit 'leases: who returned with the last step has no say beside those that never held it' coordinator_test \
+    '&& is_last' '&& is_last && !turn'
 by_unit 'leases: the task of a dead trainer is waited for until its time is over' coordinator_test \
     'first_dead(self, turn)' '(turn->now_ms ? NULL : first_dead(self, turn))'
 by_unit 'leases: a task may take as long as it likes' coordinator_test drop
