@@ -57,9 +57,11 @@ awk -F'[:,}]' '{ for (i = 1; i < NF; i++) { gsub(/[ "{]/, "", $i); at[$i] = $(i 
 result "each task is to do, pending, done or failed: $(tr -d '\n' <tasks | cut -c1-120)"
 kill -9 "$(cat run/run/coordinator/lock)" && wait_for checkpoint_step 240
 result "servers save their shares beside the training, and the coordinator is killed"
-# Of three servers two have a share.
-saved=$(printf 'run/saves/*/step-%08d' "$there") piece=$(ls $saved/parameters.0-*) &&
-    printf 'x' | dd of="$piece" bs=1 seek=100 conv=notrunc 2>>log && kill -9 $(pgrep -P $up -f shoal-parameter-server | head -n 2) &&
+# Of three servers two have a share. They stand while we ask which save is the newest: else they could make another one.
+lost= servers=$(pgrep -P $up -f shoal-parameter-server | head -n 2)
+kill -STOP $servers && "$bin/shoal" status --ticket run/run/ticket >now 2>>log &&
+    piece=$(ls run/saves/*/"$(sed -n 's/^ *checkpoint \(step-[0-9]*\).*/\1/p' now)"/parameters.0-*) &&
+    printf 'x' | dd of="$piece" bs=1 seek=100 conv=notrunc 2>>log && kill -9 $servers &&
     wait_for step 320 && grep -q "save\.unread.*parameters" run/run/logs/coordinator.log &&
     lost=$(grep -h "run\.lost_steps .* an older save" run/run/logs/coordinator.log)
 result "a piece of the newest save is damaged and two servers are killed: ${lost#* }"

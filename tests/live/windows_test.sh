@@ -143,7 +143,7 @@ goes_on_as_another()
     rm -rf old next* whole
     "$bin/shoal" init old --strategy sharded --trainers 3 $flags || return 1
     sed -i "/^\[config\]/,/^\[/ s/^total_steps = .*/total_steps = $step/
-        /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 40/" old/state.toml
+        /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = $step/" old/state.toml # One: a save that comes while one is written is left out
     timeout 120 "$bin/shoal" up old --port $port >up.log 2>&1 || { cat up.log; return 1; }
     "$bin/shoal" init next --strategy allreduce --trainers 2 $flags || return 1
     cp old/data.toml next/ # Each folder has an order of its own
