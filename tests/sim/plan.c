@@ -135,7 +135,7 @@ static void draw_the_rules(struct sim *self)
     rules->cold_start_steps = pick(self, 0, 4);
     rules->heartbeat_ms = pick(self, 400, 1000);
     rules->lease_ms = pick(self, 2500, 6000);
-    rules->unhealthy_rounds = pick(self, 2, 5);
+    rules->unhealthy_rounds = pick(self, 1, 5);
     rules->snapshot_rounds = pick(self, 1, 8);
     rules->start_paused = roll(self, 10) == 0;
     static const uint32_t percents[] = { 0, 0, 10, 25, 50, 100 };
