@@ -928,6 +928,7 @@ by_unit 'windows: what is in memory of an earlier window counts' coordinator_tes
 by_unit 'windows: a step of another window is applied from memory' windows_member_test \
     'steps->number >= self->first && steps->number <= self->newest' 'steps->number > 0'
 by_unit 'windows: who comes back to a run whose later windows have passed its step keeps its steps' windows_member_test drop
+by_unit 'windows: who is left behind is taken for one that holds the newest step' windows_member_test drop
 by_unit 'windows: a frozen window is begun all the same' windows_member_test drop
 by_unit 'windows: a joiner makes the links of all others doubtful' coordinator_test \
     'if (place != NO_MEMBER) list' 'if (place != NO_MEMBER && old->count == 0) list'

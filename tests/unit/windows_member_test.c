@@ -336,6 +336,27 @@ static void who_has_lost_its_state_is_not_waited_for(void **unused)
     assert_true(stands && !stands->lost && stands->broken && stands->window == 3);
 }
 
+// Window 1 ended one step further than it could get, and window 2, which names it, is over. It keeps what it has, and
+// says that this is not the run's step: else it would be waited for as one that may hold it (seed 140266). Where the run
+// is no further, nothing is lost.
+static void who_is_left_behind_says_so(void **unused)
+{
+    for (uint64_t ahead = 0; ahead <= 1; ahead++) {
+        set_up(unused);
+        member->now.step = STEP + ahead;
+        hear_links();
+        hear_window(1, STEP, 0, 0, 0);
+        hear_closing(2, 2, STEP + ahead);
+        hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP, false, 0, 0, 0, 0, 0, false }, 0);
+        const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+        assert_true(job && job->end == STEP);
+        hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ 1, STEP, true, .reason = "" }, 0);
+        const struct wire_stands *stands = said(FRAME_STANDS);
+        assert_true(stands && stands->window == 1 && stands->step == STEP);
+        assert_true(replica.holding && stands->lost == (ahead > 0));
+    }
+}
+
 // The others' shares may be lost: the coordinator knows who needs them.
 static void who_holds_a_share_says_so_until_the_next_window(void **unused)
 {
@@ -759,6 +780,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),
       TEST_WITH(who_has_lost_its_state_is_not_waited_for, set_up, NULL),
+      TEST_WITH(who_is_left_behind_says_so, set_up, NULL),
       TEST_WITH(who_holds_a_share_says_so_until_the_next_window, set_up, NULL),
       TEST_WITH(who_has_taken_a_step_holds_a_share, set_up, NULL),
       TEST_WITH(the_steps_say_that_a_share_is_kept, set_up, NULL),

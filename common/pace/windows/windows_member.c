@@ -148,8 +148,15 @@ static void leave_window(struct windows_member *self, const struct member_turn *
     case IS_NOT_THE_RUNS: close_window(self, turn, self->first_step, false); return;
     }
     if (!stands->has || run_step(self, turn) <= stands->step) self->memory = IS_NOT_THE_RUNS;
-    if (self->memory == IS_OPEN) ask(self, turn, TOPIC_COMMITS, stands->step);
-    else close_window(self, turn, stands->step + (self->memory == IS_THE_RUNS), false);
+    if (self->memory == IS_OPEN) {
+        ask(self, turn, TOPIC_COMMITS, stands->step);
+        return;
+    }
+    const uint64_t step = stands->step + (self->memory == IS_THE_RUNS);
+    // The newest window may name us: nobody shall wait for the run's step from here
+    // mutant: windows: who is left behind is taken for one that holds the newest step
+    self->lost = step < run_step(self, turn);
+    close_window(self, turn, step, false);
 }
 
 // ---- taking a window ----------------------------------------------------------------------------

@@ -39,7 +39,8 @@ struct windows_member {
     uint64_t newest_end;    // Where the last of them ends
     uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
-    bool lost; // The state was dropped when a window was closed, and no window has been begun since
+    // When a window was closed, the state was dropped or the run was further; and none has been begun since
+    bool lost;
     bool is_frozen; // The learner applies nothing more
     // Once it is frozen, enum commit: of the step that it applied last, and of the one that it has, and has not applied.
     uint8_t applied, memory;
