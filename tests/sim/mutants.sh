@@ -151,7 +151,7 @@ by_unit 'data: a round opens before anybody has the data' coordinator_test \
     '!has_data(turn)' 'has_data(turn) && !has_data(turn)'
 by_unit 'data: the last provider ends the epoch' coordinator_test '!has_witness(turn)' 'lacks(turn)'
 by_unit 'data: nobody is told what the run is bound to' coordinator_test \
-    before 'before.data = now->data, before.order = now->order;'
+    before 'before.data = now->data, before.order = now->order, before.pass_samples = now->pass_samples;'
 by_unit 'counts and the time left are told once' coordinator_test \
     '|| !wire_equal(FRAME_RUN, &self->run, &now)' ''
 by_unit 'data: a provider changes its mind without end' coordinator_test '(binds || differs)' 'differs'
