@@ -183,6 +183,32 @@ static void test_a_late_peer_gets_less_and_others_are_asked(void **state)
     rogue_destroy(silent);
 }
 
+// All connections are taken, by peers that have answers to give. One more is needed: a slow one's.
+static void test_a_slow_peer_gives_its_connection_to_another(void **state)
+{
+    (void)state;
+    enum { ALL = PEERS_OPEN_MAX + 1, SLOW = 5 };
+    struct wire_holder names[ALL];
+    struct rogue *silent = rogue_new_of_names(ROGUE_SILENT, 0, NULL, names, ALL);
+    struct peers *peers = peers_new(fixture_identity(), FIXTURE_RUN, PATIENCE_MS);
+    struct fetch fetch = { .peers = peers };
+    struct answer answer;
+    struct peer *list[ALL];
+    for (uint32_t i = 0; i < ALL; i++) list[i] = peers_find(peers, &names[i]);
+    for (uint32_t i = 0; i < ALL - 1; i++) assert_true(ask(peers, list[i], &fetch, i, 1, T));
+    list[SLOW]->reputation.is_slow = true;
+    assert_false(peers_next(peers, T, &answer)); // Nobody needs it yet
+    assert_false(ask(peers, list[ALL - 1], &fetch, ALL - 1, 1, T));
+    assert_true(peers_next(peers, T, &answer));
+    assert_ptr_equal(answer.peer, list[SLOW]);
+    assert_false(peers_next(peers, T, &answer) ||
+                 list[SLOW]->is_open); // Behind the last of its requests
+    assert_true(ask(peers, list[ALL - 1], &fetch, ALL - 1, 1, T));
+    for (uint32_t i = 0; i < ALL; i++) peers_leave(peers, list[i]);
+    peers_destroy(&peers);
+    rogue_destroy(silent);
+}
+
 // The author is silent towards us alone. Once a commit names its payload, others have it, behind some that
 // lack it; the author is asked first, and its patience is long.
 static void expect_urgent(size_t count, bool is_known_before)
@@ -254,4 +280,5 @@ static void test_a_doubtful_peer_is_not_waited_for(void **state)
 TESTS(TEST(test_an_author_that_is_silent_to_us_alone), TEST(test_a_doubtful_peer_is_not_waited_for),
       TEST(test_model_behind_slow_ones), TEST(test_model_behind_more_than_can_be_asked),
       TEST(test_blob_behind_slow_ones), TEST(test_no_peer_takes_what_the_others_need),
-      TEST(test_a_late_peer_gets_less_and_others_are_asked))
+      TEST(test_a_late_peer_gets_less_and_others_are_asked),
+      TEST(test_a_slow_peer_gives_its_connection_to_another))
