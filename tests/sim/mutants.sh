@@ -183,7 +183,7 @@ by_unit 'net: a probe is judged as a connection' handshake_test 'self->purpose.p
 by_unit 'net: a caller has any number of handshakes answered' callers_test \
     '<= price->debt_max_ms' '<= price->debt_max_ms + UINT32_MAX / 2'
 by_unit 'net: a key uses up what its neighbours need' callers_test 'account.key && !has_room(' 'false && !has_room('
-by_unit 'group: anybody has any number of handshakes answered' group_links_test 'return callers_admit(' 'return true || callers_admit('
+by_unit 'group: anybody has any number of handshakes answered' group_handshakes_test 'return callers_admit(' 'return true || callers_admit('
 by_unit 'bulk: any number of probes is answered' bulk_server_test 'may_call(arg, NULL)' '(arg || may_call(arg, NULL))'
 by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputation.has_lied = true' 'heard = BULK_NOTHING'
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
@@ -850,7 +850,7 @@ mutant 'older: the save that a run may go back to is removed' drop
 by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
 mutant 'older: nobody hears that a save cannot be read' 'outbox_mail(out,' 'if (!member) outbox_mail(out,'
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
-by_unit 'data: without it everybody has missed the round' coordinator_test 'proved && has_data(turn)' 'proved'
+by_unit 'data: without it everybody has missed the round' coordinator_test 'proved && data' 'proved'
 by_unit 'late: with unhealthy_rounds = 1 nobody is on probation' coordinator_test 'limit > 1 ? limit - 1 : 1' 'limit - 1'
 by_unit 'a checkpoint that is refused is registered for ever' roles_test drop
 by_unit 'a long epoch fills the table of blobs' roles_test 'count > BLOBS_MAX / 2' 'count > BLOBS_MAX'

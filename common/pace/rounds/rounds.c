@@ -354,8 +354,11 @@ static void commit(struct rounds *self, const struct turn *turn)
     memcpy(self->audit.accepted_by, round_of(run)->witnesses,
            round_of(run)->witnesses_count * sizeof *round_of(run)->witnesses);
     commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
-    health_count_waits(self, turn, all_live_decided(self, turn));
-    health_say_missed(self, turn);
+    // Nobody is late for samples that nobody could give
+    const bool data = has_data(turn);
+    if (data) health_count_waits(self, turn, all_live_decided(self, turn));
+    if (data) health_say_missed(self, turn);
+    else self->missed[0] = 0; // What the run lacks is a data-provider
     commit.audit_key = audit_reveal(turn);
     audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -375,11 +378,10 @@ static void commit(struct rounds *self, const struct turn *turn)
             "round.too_few_results %u clients are dealt samples, and with witness_standalone at "
             "least %u must agree on the parameters; raise global_batch_size",
             self->deal.count, bases_needed(turn));
-    // Nobody is late for samples that nobody could give
     // mutant: data: without it everybody has missed the round
-    if (proved && has_data(turn)) health_judge(self, turn);
+    if (proved && data) health_judge(self, turn);
     self->lacked_quorum = !proved;
-    self->lacked_data = commit.outcome == OUTCOME_VOID && !has_data(turn);
+    self->lacked_data = commit.outcome == OUTCOME_VOID && !data;
 }
 
 static bool has_witness(const struct turn *turn)

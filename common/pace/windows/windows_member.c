@@ -155,7 +155,7 @@ static void leave_window(struct windows_member *self, const struct member_turn *
     const uint64_t step = stands->step + (self->memory == IS_THE_RUNS);
     // The newest window may name us: nobody shall wait for the run's step from here
     // mutant: windows: who is left behind is taken for one that holds the newest step
-    self->lost = step < run_step(self, turn);
+    if (step < run_step(self, turn)) self->lost = true;
     close_window(self, turn, step, false);
 }
 
