@@ -12,7 +12,7 @@ FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/mode
 # Code that only drives the cores is built without coverage: it is twice as fast, and the fuzzer seeks no edges in it.
 FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office scratch wire
 # Tests with threads of their own, or of a library.
-TSAN_UNIT = pool_test store_test store_shares_test saver_test learner_save_test hash_beside_test bulk_test bulk_slow_test bulk_line_test bulk_server_test bulk_limits_test share_fetch_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test group_questions_test async_run_test
+TSAN_UNIT = pool_test store_test store_shares_test saver_test learner_save_test hash_beside_test bulk_test bulk_slow_test bulk_line_test bulk_server_test bulk_limits_test share_fetch_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test group_handshakes_test group_questions_test async_run_test
 CHAOS    := chaos matrix churn
 LIVE_PRE := failpoint clock liar step_times            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))

@@ -249,8 +249,8 @@ static int add_in_parts(group_t *group, const struct group_sum *sum, const struc
 }
 
 // One sum of a window's members; checks the bits.
-static void add(group_t *group, uint64_t number, uint32_t members, uint32_t place, uint32_t lanes,
-                uint32_t batch, uint64_t floats, bool in_place)
+static inline void add(group_t *group, uint64_t number, uint32_t members, uint32_t place,
+                       uint32_t lanes, uint32_t batch, uint64_t floats, bool in_place)
 {
     struct vectors vectors = vectors_new(lanes, batch, members, place, floats, number);
     struct leaves leaves = { .group = group, .place = place };
@@ -279,7 +279,7 @@ static void add(group_t *group, uint64_t number, uint32_t members, uint32_t plac
 }
 
 // One sum of zeros, of a batch of 8 in 8 lanes; says what group_add says.
-static int sum_zeros(group_t *group, uint64_t number, uint64_t floats, uint32_t timeout_ms)
+static inline int sum_zeros(group_t *group, uint64_t number, uint64_t floats, uint32_t timeout_ms)
 {
     static float values[1 << 20];
     const float *nodes[LANE_NODES_MAX];
