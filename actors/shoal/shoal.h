@@ -4,8 +4,8 @@
 //     shoal demo                                  shoal status --run-id demo
 //
 // Each command parses its own line (argv[0] is "shoal NAME"), says on stderr what went wrong,
-// prints data on stdout and returns an exit code of sysexits.h; 74 if stdout took not all of it. Readers print JSON with --json: one
-// object with a "schema" field.
+// prints data on stdout and returns an exit code of sysexits.h; it is 74 if not all of that data could
+// be written. Readers print JSON with --json: one object with a "schema" field.
 
 #include "common/base/fault.h"
 #include <jansson.h>

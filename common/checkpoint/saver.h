@@ -53,8 +53,8 @@ struct saver_result {
     // written by now, so that one writes elsewhere, or failed. Step 0: it did, or nobody can tell any more.
     uint64_t unfinished;
     uint32_t unfinished_missing;
-    struct hash digest;    // Of one that is whole; none: `digest` of the options failed ...
-    struct why digest_why; // ... and this says how; "": it did not
+    struct hash digest;    // Of one that is whole; none: `digest` of the options failed
+    struct why digest_why; // How it failed; "": it did not
 };
 
 // FAULT_MEMORY, FAULT_RANGE (keep 0, root or run too long).

@@ -57,7 +57,7 @@ awk -F'[:,}]' '{ for (i = 1; i < NF; i++) { gsub(/[ "{]/, "", $i); at[$i] = $(i 
 result "each task is to do, pending, done or failed: $(tr -d '\n' <tasks | cut -c1-120)"
 kill -9 "$(cat run/run/coordinator/lock)" && wait_for checkpoint_step 240
 result "servers save their shares beside the training, and the coordinator is killed"
-# Of three servers two have a share. They stand while we ask which save is the newest: else they could make another one.
+# Of three servers two have a share. They are stopped while we ask which save is the newest: else they could make another one.
 lost= servers=$(pgrep -P $up -f shoal-parameter-server | head -n 2)
 kill -STOP $servers && "$bin/shoal" status --ticket run/run/ticket >now 2>>log &&
     piece=$(ls run/saves/*/"$(sed -n 's/^ *checkpoint \(step-[0-9]*\).*/\1/p' now)"/parameters.0-*) &&

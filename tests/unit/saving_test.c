@@ -54,8 +54,12 @@ static void a_run_that_goes_on_is_not_saved(void **state)
 static struct testnet make_training(void)
 {
     static struct run_view view;
-    static struct child children[] = { { .name = "checkpointer", .pid = 12 } };
-    struct testnet net = { .view = &view, .fleet = { .children = children, .count = 1 } };
+    static struct child children[] = { { .name = "broker", .pid = 10 },
+                                       { .name = "coordinator", .pid = 11 },
+                                       { .name = "checkpointer", .pid = 12 } };
+    struct testnet net = { .view = &view,
+                           .fleet = { .children = children, .count = 3 },
+                           .coordinator = &children[1] };
     net.config.strategy = CONFIG_STRATEGY_SERVER;
     net.config.progress_step = 1;
     net.config.cooldown_ms = 10000, net.config.step_timeout_ms = 30000;
@@ -82,6 +86,9 @@ static void what_keeps_from_a_save_is_said(void **state)
     assert_string_equal(why.text,
                         "nothing is saved, as the run cannot be told: coordinator.key: is gone");
     owner_rc = 0;
+    net.coordinator->pid = 0; // Nobody is there who could be told: no save is announced
+    assert_false(saving_begin(&saving, &net, 0, &why));
+    net.coordinator->pid = 11;
 }
 
 // The group ends only after the step in hand, or the tasks that are out.

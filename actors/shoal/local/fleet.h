@@ -66,8 +66,7 @@ uint64_t fleet_due_ms(const struct fleet *self); // UINT64_MAX: no child is due
 void fleet_kill(struct child *child); // SIGKILL
 
 // SIGTERM to `from` and all after it, then waits. SIGKILL to those that are left after five
-// seconds, or at once when `signals` (a signalfd for these and others) has another
-// SIGINT or SIGTERM.
+// seconds, or at once when `signals`, a signalfd, has another SIGINT or SIGTERM.
 void fleet_stop(struct fleet *self, uint32_t from, int signals);
 void fleet_free(struct fleet *self); // After fleet_stop (self, 0, ..)
 

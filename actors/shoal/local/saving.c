@@ -60,7 +60,7 @@ bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, str
     *self = (struct saving){ .step = net->view->now.step,
                              .end_ms = now_ms + patience_ms(&net->config),
                              .action = pauses ? ACTION_PAUSE : ACTION_CHECKPOINT };
-    if (saving_at_risk(net) == 0 || !has_checkpointer(net)) return false;
+    if (saving_at_risk(net) == 0 || !has_checkpointer(net) || testnet_gone(net)) return false;
     const int rc = testnet_become_owner(net, why);
     if (rc < 0) why_wrap(why, rc, "nothing is saved, as the run cannot be told");
     if (rc < 0 || !pauses || put_mark(net, why)) return rc == 0;
@@ -93,7 +93,7 @@ bool saving_is_over(const struct saving *self, const struct testnet *net, uint64
     const bool done = self->action == ACTION_PAUSE ? now->phase == PHASE_PAUSED
                                                    : now->checkpoint_step >= self->step;
     return done || now->phase == PHASE_FINISHED || net->insists || now_ms >= self->end_ms ||
-           child_is_gone(&net->fleet.children[0]) || child_is_gone(net->coordinator);
+           testnet_gone(net);
 }
 
 int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,

@@ -24,8 +24,8 @@ struct saving {
 // Steps that are in no checkpoint, and so in memory alone. 0: none, or the run keeps them otherwise.
 uint64_t saving_at_risk(const struct testnet *net);
 
-// False: nothing can or need be saved. `why`, if it gets a text: why nothing is saved, or only a checkpoint is written
-// because nothing can be written beside it that says who paused the run.
+// False: nothing needs to be saved, or nothing can be; in the latter case `why` may have a text that says what is in the
+// way. True, and a text in `why`: the mark cannot be written, so the run is not paused and only a checkpoint is written.
 bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why);
 
 // Gives the order once a second, as mail may be lost, and returns when it is due again.

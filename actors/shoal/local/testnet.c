@@ -353,12 +353,11 @@ static void take_news(struct testnet *self)
 // them to end, the others wait for it for ever.
 static int check_both_are_here(const struct testnet *self, struct why *why)
 {
-    for (uint32_t i = 0; i < self->members_from; i++)
-        if (child_is_gone(&self->fleet.children[i]))
-            return why_set(why, FAULT_UNAVAILABLE,
+    const struct child *gone = testnet_gone(self);
+    return !gone ? 0
+                 : why_set(why, FAULT_UNAVAILABLE,
                            "the %s was told to end, and not by us: the run stands without it",
-                           self->fleet.children[i].name);
-    return 0;
+                           gone->name);
 }
 
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)

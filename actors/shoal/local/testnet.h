@@ -73,6 +73,15 @@ struct testnet {
 // testnet_stop after a fault, too.
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why);
 
+// Of broker and coordinator: the one that has ended and is not started again. NULL: neither.
+static inline const struct child *testnet_gone(const struct testnet *self)
+{
+    const struct child *broker = &self->fleet.children[0];
+    return child_is_gone(broker)              ? broker
+           : child_is_gone(self->coordinator) ? self->coordinator
+                                              : NULL;
+}
+
 // Starts the trainers that were left out at the start.
 int testnet_start_late(struct testnet *self, struct why *why);
 

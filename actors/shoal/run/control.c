@@ -44,9 +44,10 @@ static int judge(struct control *self, const struct letter *letter, struct why *
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
     if (refused->kind != FRAME_CONTROL) return 0;
-    if (refused->reason == REFUSAL_STALE && refused->round >= self->order.number)
-        self->order.number = refused->round + 1;
-    if (refused->reason == REFUSAL_STALE) return 0;
+    if (refused->reason == REFUSAL_STALE) {
+        if (refused->round >= self->order.number) self->order.number = refused->round + 1;
+        return 0;
+    }
     if (refused->reason == REFUSAL_NOT_NOW)
         return why_set(why, FAULT_NOT_NOW, "%sthe coordinator refuses: %s",
                        self->order.action == ACTION_RESUME ? "the run is not paused; " : "",

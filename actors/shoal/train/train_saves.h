@@ -26,8 +26,8 @@ uint64_t train_saves_memory(const struct train_settings *settings, uint64_t floa
 // Tries out the folder. Before anything is begun.
 int train_saves_check(const struct train_settings *settings, struct why *why);
 
-// Before a training begins anew. FAULT_DENIED: the folder of the checkpoints leads to saves of an earlier one, which
-// nobody would find any more. Also a fault: whether there are any cannot be read.
+// Call it before a training begins at step 0. FAULT_DENIED: an earlier training of this checkpoint folder has made saves.
+// The new one would overwrite the file that leads to them. Another fault: that file, or the saves, cannot be read.
 int train_saves_refuse_earlier(const struct train_settings *settings, struct why *why);
 
 // When this training began, Unix time in ms, and the step of its newest save. On a machine with
