@@ -126,8 +126,9 @@ struct pace {
     // (`is_new_member`). Not called if a healthy member only restarts. (optional)
     void (*hear_arrival)(void *self, uint32_t member, bool is_new_member);
 
-    // Whether this process took part in the newest step, so that it should hold it, and has not said that it lost it. In a Cooldown of a
-    // trusted pace no other is waited for. (optional: all that are healthy)
+    // Whether this process took part in the newest step, so that it should hold it, and has not said that it lost it;
+    // or it keeps that step for others. In a Cooldown of a trusted pace no other is waited for. (optional: all that are
+    // healthy)
     bool (*took_part)(const struct turn *turn, uint32_t member);
 
     // Whether this process has a part of its state only, by its own words. Nobody waits for it because of what it held

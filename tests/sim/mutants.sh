@@ -460,6 +460,7 @@ by_unit 'leases: after a restart the tasks that are out are late' coordinator_te
     'turn->now_ms' '0 * turn->now_ms'
 by_unit 'leases: a trainer is kept until the epoch ends' coordinator_test \
     instead 'return place != NO_MEMBER || pace_alone_is_as_far(turn, member);'
+by_unit 'leases: who keeps what the lost group began with is not waited for' coordinator_test 'return true' 'return false'
 by_unit 'leases: who has its share alone is waited for' coordinator_test \
     'leases_run_has_settled(own(turn), member, instance)' 'leases_group_place(&own(turn)->group, member, instance) != NO_MEMBER'
 by_unit 'leases: what is left of the epoch before counts for the first step' leases_run_test drop

@@ -471,11 +471,22 @@ static bool needs(const struct turn *turn, uint32_t member)
 
 static uint32_t servers(const struct rules *rules) { return leases_config(rules)->servers; }
 
+// The newest group was lost before its first step. Each of its processes keeps the state that the group began with for
+// others, who fetch it from there, and says by its PINGs that it holds nothing itself (seed 304535).
+static bool keeps_first(const struct turn *turn, uint32_t member, uint64_t instance)
+{
+    const struct leases_run *run = own(turn);
+    return !run->is_open && !run->settled && run->group.step == turn->run->step &&
+           leases_group_place(&run->group, member, instance) != NO_MEMBER;
+}
+
 // In a group its members hold parts of a state that is no step's, until they have put it together. One that has,
 // holds all of it, also if the group was lost before all had.
 static bool took_part(const struct turn *turn, uint32_t member)
 {
     const uint64_t instance = turn->run->roster.members[member].instance;
+    // mutant: leases: who keeps what the lost group began with is not waited for
+    if (keeps_first(turn, member, instance)) return true;
     // mutant: leases: who has its share alone is waited for
     return leases_run_has_settled(own(turn), member, instance) ||
            closing_has_settled(turn->live, turn, member, instance);
