@@ -20,6 +20,12 @@ int shoal_print_json(json_t *object, struct why *why)
 
 json_t *shoal_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+json_t *shoal_hash(const struct hash *hash)
+{
+    char hex[HASH_HEX];
+    return hash_is_none(hash) ? json_null() : json_string(hash_to_hex(hash, hex));
+}
+
 const char *shoal_shown(const char *text)
 {
     json_t *valid = json_string(text);

@@ -8,6 +8,7 @@
 // be written. Readers print JSON with --json: one object with a "schema" field.
 
 #include "common/base/fault.h"
+#include "common/base/hash.h"
 #include <jansson.h>
 #include <stdint.h>
 
@@ -46,6 +47,8 @@ int shoal_print_json(json_t *object, struct why *why);
 
 // JSON has no number for one that is not finite: null.
 json_t *shoal_number(double value);
+
+json_t *shoal_hash(const struct hash *hash); // 64 hexadecimal digits; null for none
 
 // A path or a name for JSON and pictures, which are UTF-8: `text`, or words that say that it is not.
 const char *shoal_shown(const char *text);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 const char *show_s(uint64_t count) { return count == 1 ? "" : "s"; }
 
@@ -62,4 +63,20 @@ const char *show_lag(uint32_t bin, char text[SHOW_MAX])
     else if (end == first + 1) snprintf(text, SHOW_MAX, "%" PRIu64, first);
     else snprintf(text, SHOW_MAX, "%" PRIu64 "-%" PRIu64, first, end - 1);
     return text;
+}
+
+// A life of the coordinator is numbered by the time of day of its start, in milliseconds.
+const char *show_start(uint64_t incarnation, char text[SHOW_MAX])
+{
+    const time_t at = (time_t)(incarnation / 1000);
+    struct tm day;
+    if (incarnation == 0) snprintf(text, SHOW_MAX, "never");
+    else if (!localtime_r(&at, &day) || strftime(text, SHOW_MAX, "%Y-%m-%d %H:%M:%S", &day) == 0)
+        snprintf(text, SHOW_MAX, "?");
+    return text;
+}
+
+int show_wider(int width, const char *name)
+{
+    return (int)strlen(name) > width ? (int)strlen(name) : width;
 }

@@ -14,3 +14,6 @@ const char *show_lag(uint32_t bin,
                      char text[SHOW_MAX]); // Of a bin (common/run/lags.h): 0, 2-3, 64+
 char *show_bar(double fraction, unsigned width,
                char text[SHOW_MAX]); // "#####.....": at most 60 wide
+// When a life of the coordinator began: 2026-11-30 07:15:55, in local time; never.
+const char *show_start(uint64_t incarnation, char text[SHOW_MAX]);
+int show_wider(int width, const char *name); // A column for this name, too

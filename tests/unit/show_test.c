@@ -2,6 +2,7 @@
 
 #include "actors/shoal/show.c" // The front command's own parts are in no library
 #include "tests/test.h"
+#include <stdlib.h>
 
 static void test_counts(void **state)
 {
@@ -61,5 +62,22 @@ static void test_the_step_of_a_digest(void **state)
     assert_string_equal(show_digest_step(40, 40, text), "step 40");
 }
 
-TESTS(TEST(test_the_step_of_a_digest), TEST(test_plurals), TEST(test_counts), TEST(test_durations),
-      TEST(test_bars))
+static void test_starts(void **state)
+{
+    (void)state;
+    char text[SHOW_MAX];
+    assert_int_equal(setenv("TZ", "UTC", 1), 0);
+    tzset();
+    assert_string_equal(show_start(0, text), "never");
+    assert_string_equal(show_start(1800000000346, text), "2027-01-15 08:00:00");
+}
+
+static void test_a_column_for_each_name(void **state)
+{
+    (void)state;
+    assert_int_equal(show_wider(4, "anna"), 4);
+    assert_int_equal(show_wider(3, "anna"), 4);
+}
+
+TESTS(TEST(test_starts), TEST(test_a_column_for_each_name), TEST(test_the_step_of_a_digest),
+      TEST(test_plurals), TEST(test_counts), TEST(test_durations), TEST(test_bars))
