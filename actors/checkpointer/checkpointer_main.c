@@ -7,6 +7,7 @@
 #include "common/member/member_shell.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void init(void *state) { checkpointer_init(state); }
 
@@ -27,6 +28,9 @@ static int find_checkpoint(const struct member_options *options, struct why *why
     static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
     size_t count = 0, newest = 0;
     bool any = false;
+    if (strlen(options->checkpoint_dir) >= sizeof ret_resume->path)
+        return why_set(why, FAULT_USAGE, "--checkpoint-dir: its path has at most %zu bytes",
+                       sizeof ret_resume->path - 1);
     int rc = folder_make(options->checkpoint_dir, 0755, why);
     if (rc < 0) return rc;
     snprintf(ret_resume->path, sizeof ret_resume->path, "%s", options->checkpoint_dir);

@@ -68,6 +68,9 @@ static void say(const struct reach_place *place, struct reach_answer *ret_answer
         refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
                "%.60s takes a connection and says nothing within %d ms; ask again", address,
                REACH_DEADLINE_MS);
+    } else if (place->end == REACH_BUSY) {
+        refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
+               "%.60s answers, and takes no more probes now; ask again", address);
     }
 }
 

@@ -32,6 +32,7 @@ enum reach_end {
     REACH_OTHER,  // Something else is there, or hangs up
     REACH_FAILED, // No connection: `error` is an errno
     REACH_LATE,   // A connection, and no word within the deadline: a stopped process, for example
+    REACH_BUSY,   // A program of a run is there, and takes no more probes now
 };
 
 struct reach_place {

@@ -122,7 +122,7 @@ static void hear(struct reach_shell *self, uint32_t at)
     const int rc = handshake_move(&connection->handshake, connection->fd, &why);
     const bool is_busy =
         rc == FAULT_DENIED && connection->handshake.refusal == HANDSHAKE_REFUSED_BUSY;
-    if (rc != 0) finish(self, at, rc == 1 ? REACH_PROVED : is_busy ? REACH_LATE : REACH_OTHER, 0);
+    if (rc != 0) finish(self, at, rc == 1 ? REACH_PROVED : is_busy ? REACH_BUSY : REACH_OTHER, 0);
 }
 
 // It is made, or cannot be.

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int shoal_print_json(json_t *object, struct why *why)
@@ -24,6 +26,25 @@ json_t *shoal_hash(const struct hash *hash)
 {
     char hex[HASH_HEX];
     return hash_is_none(hash) ? json_null() : json_string(hash_to_hex(hash, hex));
+}
+
+json_t *shoal_text(const char *text)
+{
+    json_t *string = json_string(text);
+    if (string) return string;
+    char *ascii = strdup(text);
+    for (char *at = ascii; at && *at; at++)
+        if ((unsigned char)*at >= 0x80) *at = '?';
+    string = ascii ? json_string(ascii) : NULL;
+    free(ascii);
+    return string;
+}
+
+bool shoal_is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return strcmp(a, b) == 0 || (stat(a, &one) == 0 && stat(b, &other) == 0 &&
+                                 one.st_dev == other.st_dev && one.st_ino == other.st_ino);
 }
 
 const char *shoal_shown(const char *text)

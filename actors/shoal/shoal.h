@@ -10,6 +10,7 @@
 #include "common/base/fault.h"
 #include "common/base/hash.h"
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SHOAL_BROKER "127.0.0.1:5550" // Where a broker of this machine is, unless told otherwise
@@ -50,7 +51,14 @@ json_t *shoal_number(double value);
 
 json_t *shoal_hash(const struct hash *hash); // 64 hexadecimal digits; null for none
 
-// A path or a name for JSON and pictures, which are UTF-8: `text`, or words that say that it is not.
+// A path, a name or a sentence for JSON, which is UTF-8. If `text` is not, a "?" stands for each byte beyond ASCII. The
+// caller owns it; NULL: no memory.
+json_t *shoal_text(const char *text);
+
+// The same for pictures: `text`, or words that say that it is not UTF-8.
 const char *shoal_shown(const char *text);
+
+// However they are spelt. What does not exist is no file.
+bool shoal_is_same_file(const char *a, const char *b);
 
 uint32_t shoal_threads(void); // As many as there are processors, at most POOL_THREADS_MAX

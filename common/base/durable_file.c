@@ -26,7 +26,7 @@ static void end(struct durable_file *self)
 int durable_file_create(const char *dir, const char *name, struct why *why,
                         struct durable_file *ret_file)
 {
-    ensure(*name && !strchr(name, '/') && strlen(name) <= 250);
+    ensure(*name && !strchr(name, '/') && strlen(name) <= DURABLE_FILE_NAME_MAX);
     struct durable_file self = { .dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
                                  .fd = -1 };
     snprintf(self.name, sizeof self.name, "%s", name);

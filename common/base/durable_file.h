@@ -12,13 +12,15 @@
 
 #include "common/base/fault.h"
 
+enum { DURABLE_FILE_NAME_MAX = 250 };
+
 struct durable_file {
     int dir_fd, fd; // -1 when closed
     char name[256], temporary[264];
     uint64_t bytes; // Appended so far
 };
 
-// `name` is a plain file name of at most 250 bytes; `dir` exists.
+// `name` is a plain file name of at most DURABLE_FILE_NAME_MAX bytes; `dir` exists.
 int durable_file_create(const char *dir, const char *name, struct why *why,
                         struct durable_file *ret_file);
 int durable_file_append(struct durable_file *self, const void *bytes, size_t count,

@@ -126,6 +126,10 @@ typedef struct pieces pieces_t;
 // CHECKPOINT_LIST_MAX.
 int pieces_list(const char *root, struct why *why, uint64_t *ret_steps, size_t *ret_count);
 
+// Whether this folder, <root>/step-00000120, is that of a save, whole or damaged. A checkpoint has a manifest as well, but
+// also config.json.
+bool pieces_is_save(const char *folder);
+
 // Opens the save of a step: reads manifest and cut, and looks whether each piece is there in its
 // size. FAULT_NOT_FOUND: there is no such step. FAULT_CORRUPT, FAULT_DIGEST, FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT: it
 // is damaged, and `why` says where. FAULT_UNSUPPORTED: of a later version. FAULT_MEMORY. FAULT_FOREIGN: it is of another

@@ -34,6 +34,20 @@ static bool has_manifest(int root, uint64_t step)
     return faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool pieces_is_save(const char *folder)
+{
+    char root[PATH_MAX], config[PATH_MAX + PIECES_NAME];
+    uint64_t step;
+    int fd;
+    if (checkpoint_split(folder, NULL, root, &step) < 0 ||
+        checkpoint_root_open(root, NULL, &fd) < 0)
+        return false;
+    const bool is_save = has_manifest(fd, step);
+    close(fd);
+    snprintf(config, sizeof config, "%s/config.json", folder);
+    return is_save && access(config, F_OK) != 0;
+}
+
 int pieces_list(const char *root, struct why *why, uint64_t *ret_steps, size_t *ret_count)
 {
     int fd, rc = checkpoint_root_open(root, why, &fd);

@@ -72,8 +72,7 @@ static int check_folder(const struct run_config *config, struct run_model *model
     if (stat(model->folder, &status) != 0) return refuse_folder(config, model->folder, why);
     snprintf(path, sizeof path, "%s/config.json", model->folder);
     rc = dirfile_slurp(AT_FDCWD, path, true, MODEL_JSON_MAX, why, &model->config, &bytes);
-    struct hash digest;
-    if (rc < 0 && first_state_params(model->folder, NULL, &digest) == 0 && !hash_is_none(&digest))
+    if (rc < 0 && pieces_is_save(model->folder))
         return why_set(why, FAULT_CONFIG,
                        "%s is a save in pieces, and a model's folder is wanted: name the save by "
                        "progress.state, or have shoal checkpoint export make a folder of it",

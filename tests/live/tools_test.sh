@@ -66,6 +66,18 @@ echo '{"question": "Ice is", "choices": [" water", " fire"], "answer": 0}' >ques
 says 64 "--template arc: question or raw" shoal eval --model model --choices questions.jsonl --template arc
 says 0 "of 1 questions" shoal eval --model model --choices questions.jsonl --template raw --scores scores.jsonl
 says 0 '{"line":1,"log_probabilities":[-' cat scores.jsonl
+says 64 "--scores ./questions.jsonl: the questions are in that file" \
+    shoal eval --model model --choices questions.jsonl --scores ./questions.jsonl
+says 0 "Ice is" cat questions.jsonl
+says 74 "--scores /dev/full: No space left on device" \
+    shoal eval --model model --choices questions.jsonl --scores /dev/full
+says 64 "--token-bytes belongs to --data" shoal eval --model model --choices questions.jsonl --token-bytes 2
+says 64 "--token-bytes 3: 2 or 4" shoal eval --model model --data data --token-bytes 3
+says 64 "--tied and --config: the shape comes from one of them" \
+    shoal init-model --config model.json --tied --out tied
+says 0 '"folder":"caf?"' shoal init-model --config model.json --out $'caf\xe9' --json
+says 0 '"model":"caf?"' shoal eval --model $'caf\xe9' --choices questions.jsonl --json
+rm -r $'caf\xe9'
 cp -r model long && sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 1048576/' long/config.json
 says 0 "of 1 questions" shoal eval --model long --choices questions.jsonl --seq-len 64
 says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four
@@ -215,6 +227,10 @@ says 64 "this is a save in pieces; first: shoal checkpoint export --save $save -
 printf x | dd of=$(echo $save/parameters.*) bs=1 seek=900 conv=notrunc status=none
 says 65 "$save: parameters.
 are not those that were written; refused; use an older save of saves/demo.train-" shoal checkpoint verify $save
+: >$save/shoal.json
+says 65 "; use an older save of saves/demo.train-" shoal checkpoint show $save
+says 64 "this is a save in pieces; first: shoal checkpoint export" shoal init other text.txt --model $save
+says 64 "is a save in pieces; first: shoal checkpoint export" shoal eval --model $save --data data
 rm -r saves alone
 
 # ---- memory, where /proc/meminfo is hidden, and where nothing tells it ------------------------------
@@ -346,7 +362,9 @@ says 0 $'run/metrics/run.csv: steps 1 to 2, loss 5.0000\nslow.csv: steps 1 to 2\
 says 64 "that is the log itself" shoal plot slow.csv --out slow.csv
 says 65 "both.svg:1: neither names of columns" shoal plot both.svg --out other.svg
 says 66 "none.csv: No such file" shoal plot none.csv
-says 66 "--out none/a.svg" shoal plot slow.csv --out none/a.svg
+says 66 "the picture none/a.svg" shoal plot slow.csv --out none/a.svg
+says 64 'the picture "pics/": the name of a file has 1 to 250 bytes' shoal plot slow.csv --out pics/
+says 64 'the picture "": the name of a file has 1 to 250 bytes' shoal plot slow.csv --out ""
 
 # ---- tickets --------------------------------------------------------------------------------------
 

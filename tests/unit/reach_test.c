@@ -137,6 +137,7 @@ static void what_is_found_is_said(void **state)
         { REACH_OTHER, 0, REFUSAL_UNREACHABLE, "another program answers at 198.51.100.4:7000" },
         { REACH_FAILED, EMFILE, REFUSAL_NOT_NOW, "cannot try 198.51.100.4:7000 now" },
         { REACH_LATE, 0, REFUSAL_NOT_NOW, "says nothing within 3000 ms" },
+        { REACH_BUSY, 0, REFUSAL_NOT_NOW, "198.51.100.4:7000 answers, and takes no more probes" },
     };
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(ask_as(1 + i, i, HERE, T), REACH_TRY);

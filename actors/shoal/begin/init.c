@@ -479,9 +479,9 @@ static int report(const struct init *self, struct why *why)
     const uint64_t per_step = self->batch * self->seq_len;
     if (self->json)
         return shoal_print_json(
-            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "schema",
-                      "shoal.init.1", "folder", self->dir, "run_id", self->name, "model_digest",
-                      hash_to_hex(&self->genesis, hex), "dataset_digest",
+            json_pack("{s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "schema",
+                      "shoal.init.1", "folder", shoal_text(self->dir), "run_id", self->name,
+                      "model_digest", hash_to_hex(&self->genesis, hex), "dataset_digest",
                       hash_to_hex(&self->dataset, dataset), "parameters",
                       (json_int_t)model_parameter_count(&self->shape), "train_tokens",
                       (json_int_t)self->tokens, "steps", (json_int_t)self->steps, "batch",
@@ -533,7 +533,7 @@ static int run(struct init *self, struct why *why)
     if (self->model && !realpath(self->model, self->model_dir))
         return why_set(why, fault_from_errno(errno), "--model %s: %s", self->model,
                        strerror(errno));
-    if (self->model && saved_is_save(self->model_dir))
+    if (self->model && pieces_is_save(self->model_dir))
         return why_set(
             why, FAULT_USAGE,
             "--model %s: this is a save in pieces; first: shoal checkpoint export --save "

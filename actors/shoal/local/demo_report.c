@@ -158,10 +158,10 @@ json_t *demo_report_to_json(const struct demo_report *self)
         (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
         (json_int_t)self->seconds);
     json_t *rest =
-        json_pack("{s:s, s:s, s:s, s:s, s:s}", "digest", hash_to_hex(&ledger->end.digest, end),
+        json_pack("{s:s, s:s, s:o, s:o, s:o}", "digest", hash_to_hex(&ledger->end.digest, end),
                   "checkpoint_digest", hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",
-                  shoal_shown(self->checkpoint_path), "prompt", shoal_shown(self->prompt), "text",
-                  shoal_shown(self->text));
+                  shoal_text(self->checkpoint_path), "prompt", shoal_text(self->prompt), "text",
+                  shoal_text(self->text));
     const bool whole = object && rest && json_object_update(object, rest) == 0;
     json_decref(rest);
     if (whole) return object;

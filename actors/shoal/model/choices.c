@@ -4,6 +4,7 @@
 #include "actors/shoal/model/choices.h"
 #include "common/kernel/elementary.h"
 #include "common/text/unicode.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -129,13 +130,18 @@ static int score_choice(decoder_t *decoder, const text_codec_t *codec, const cha
 
 // ---- all ----------------------------------------------------------------------------------------
 
-static void write_scores(FILE *out, const struct choices_question *question, const double *sums,
-                         uint32_t best, uint32_t best_normalized)
+static int write_scores(const struct choices_options *options,
+                        const struct choices_question *question, const double *sums, uint32_t best,
+                        uint32_t best_normalized, struct why *why)
 {
+    FILE *out = options->scores;
+    if (!out) return 0;
     fprintf(out, "{\"line\":%" PRIu64 ",\"log_probabilities\":[", question->line);
     for (uint32_t i = 0; i < question->count; i++) fprintf(out, "%s%.9g", i ? "," : "", sums[i]);
     fprintf(out, "],\"choice\":%u,\"choice_norm\":%u,\"answer\":%u}\n", best, best_normalized,
             question->answer);
+    if (fflush(out) == 0) return 0;
+    return why_set(why, FAULT_IO, "--scores %s: %s", options->scores_path, strerror(errno));
 }
 
 static int ask(decoder_t *decoder, const text_codec_t *codec,
@@ -158,11 +164,10 @@ static int ask(decoder_t *decoder, const text_codec_t *codec,
     }
     free(context);
     if (rc < 0) return rc;
-    if (options->scores) write_scores(options->scores, question, sums, best, best_normalized);
     result->questions++;
     result->right += best == question->answer;
     result->right_normalized += best_normalized == question->answer;
-    return 0;
+    return write_scores(options, question, sums, best, best_normalized, why);
 }
 
 int choices_score(decoder_t *decoder, const text_codec_t *codec,

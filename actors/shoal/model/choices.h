@@ -64,7 +64,9 @@ struct choices_options {
     size_t shots_count;
     bool (*asked)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
     void *arg;
-    FILE *scores; // Or NULL; gets a line for each question. The caller looks for its errors
+    FILE *
+        scores; // Or NULL; gets a line for each question. FAULT_IO, and no more are asked: it cannot be written
+    const char *scores_path; // For faults
 };
 struct choices_result {
     uint64_t questions, right, right_normalized;

@@ -101,12 +101,24 @@ static enum choices_template template_of(const char *name)
     return (enum choices_template)i;
 }
 
+// Scores are written as questions are answered, and would destroy the questions where these are read from.
+static int open_scores(const struct eval *self, FILE **ret_file, struct why *why)
+{
+    *ret_file = NULL;
+    if (!self->scores) return 0;
+    if (shoal_is_same_file(self->scores, self->choices) ||
+        (self->shots_file && shoal_is_same_file(self->scores, self->shots_file)))
+        return why_set(why, FAULT_USAGE, "--scores %s: the questions are in that file",
+                       self->scores);
+    *ret_file = fopen(self->scores, "we");
+    if (*ret_file) return 0;
+    return why_set(why, fault_from_errno(errno), "--scores %s: %s", self->scores, strerror(errno));
+}
+
 static int close_scores(const struct eval *self, FILE *file, int rc, struct why *why)
 {
-    const bool broken = ferror(file) != 0;
-    return fclose(file) == 0 && !broken
-               ? rc
-               : why_set(why, FAULT_IO, "--scores %s: %s", self->scores, strerror(errno));
+    if (!file || fclose(file) == 0 || rc < 0) return rc;
+    return why_set(why, FAULT_IO, "--scores %s: %s", self->scores, strerror(errno));
 }
 
 static int ask(struct eval *self, const struct choices *asked, const struct choices *shots,
@@ -118,27 +130,25 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
         return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions", self->shots,
                        self->shots_file ? self->shots_file : self->choices, shots->count);
     const size_t left = asked->count - first, limit = (size_t)self->limit;
-    FILE *scores = self->scores ? fopen(self->scores, "we") : NULL;
-    if (self->scores && !scores)
-        return why_set(why, fault_from_errno(errno), "--scores %s: %s", self->scores,
-                       strerror(errno));
-    const struct choices_options options = { .template = template_of(self->template),
-                                             .path = self->choices,
-                                             .shots = shots->questions,
-                                             .shots_count = (size_t)self->shots,
-                                             .asked = say_asked,
-                                             .scores = scores };
+    struct choices_options options = { .template = template_of(self->template),
+                                       .path = self->choices,
+                                       .shots = shots->questions,
+                                       .shots_count = (size_t)self->shots,
+                                       .asked = say_asked,
+                                       .scores_path = self->scores };
     struct choices_result result;
     decoder_t *decoder = NULL;
     const uint32_t window =
         self->seq_len ? (uint32_t)self->seq_len : model_seq_len(&self->folder.shape);
     int rc =
         decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why, &decoder);
+    if (rc == 0) rc = open_scores(self, &options.scores, why);
     if (rc == 0)
         rc = choices_score(decoder, self->codec, asked->questions + first,
                            left < limit ? left : limit, &options, why, &result);
     decoder_destroy(&decoder);
-    if (scores) rc = close_scores(self, scores, rc, why);
+    rc = close_scores(self, options.scores, rc, why);
+    if (rc < 0 && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
     if (rc == 0) add_choices(self, &result);
     return rc;
 }
@@ -175,9 +185,9 @@ static int run(struct eval *self, struct why *why)
     int rc = open_model(self, why);
     if (rc == 0) {
         hash_to_hex(&self->folder.digest, hex);
-        self->report =
-            json_pack("{s:s, s:s, s:s, s:I}", "schema", "shoal.eval.1", "model", self->model,
-                      "digest", hex, "parameters", (json_int_t)self->folder.floats);
+        self->report = json_pack("{s:s, s:o, s:s, s:I}", "schema", "shoal.eval.1", "model",
+                                 shoal_text(self->model), "digest", hex, "parameters",
+                                 (json_int_t)self->folder.floats);
         if (!self->report) rc = why_set(why, FAULT_MEMORY, "no memory for the answer");
     }
     if (rc == 0 && self->data) rc = measure_heldout(self, why);
@@ -232,6 +242,9 @@ static int check(const void *line, struct why *why)
         return why_set(
             why, FAULT_USAGE,
             "--template, --shots, --shots-file, --scores and --limit belong to --choices");
+    if (!self->data && self->token_bytes)
+        return why_set(why, FAULT_USAGE, "--token-bytes belongs to --data");
+    if (self->token_bytes == 3) return why_set(why, FAULT_USAGE, "--token-bytes 3: 2 or 4");
     if (self->template && template_of(self->template) == CHOICES_TEMPLATES)
         return why_set(why, FAULT_USAGE, "--template %.40s: question or raw", self->template);
     if (self->shots_file && !has_shots)

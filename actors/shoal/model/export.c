@@ -39,9 +39,9 @@ static int print(const struct export *self, const struct model_folder *model,
     hash_to_hex(&model->digest, hex);
     if (self->json)
         return shoal_print_json(
-            json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "schema", "shoal.export.1", "folder",
-                      self->out, "digest", hex, "dtype", layout_dtype_name(dtype), "files",
-                      (json_int_t)files, "parameters", (json_int_t)model->floats),
+            json_pack("{s:s, s:o, s:s, s:s, s:I, s:I}", "schema", "shoal.export.1", "folder",
+                      shoal_text(self->out), "digest", hex, "dtype", layout_dtype_name(dtype),
+                      "files", (json_int_t)files, "parameters", (json_int_t)model->floats),
             why);
     printf("%s: %" PRIu64 " parameters as %s in %zu file%s\nfrom %s, digest %s\n", self->out,
            model->floats, layout_dtype_name(dtype), files, files == 1 ? "" : "s",

@@ -62,6 +62,8 @@ static int run(const struct init *self, struct why *why)
         if (self->numbers[i])
             rc = why_set(why, FAULT_USAGE, "--%s and --config: the shape comes from one of them",
                          names[i]);
+    if (rc == 0 && self->config && self->tied)
+        rc = why_set(why, FAULT_USAGE, "--tied and --config: the shape comes from one of them");
     genesis.config = config;
     if (rc == 0) rc = model_folder_create(self->out, &genesis, why, &digest);
     free(config);
@@ -69,10 +71,10 @@ static int run(const struct init *self, struct why *why)
     uint64_t parameters = model_parameter_count(&genesis.shape);
     hash_to_hex(&digest, hex);
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I}", "schema",
-                                          "shoal.init-model.1", "folder", self->out, "digest", hex,
-                                          "parameters", (json_int_t)parameters, "seed",
-                                          (json_int_t)genesis.seed),
+        return shoal_print_json(json_pack("{s:s, s:o, s:s, s:I, s:I}", "schema",
+                                          "shoal.init-model.1", "folder", shoal_text(self->out),
+                                          "digest", hex, "parameters", (json_int_t)parameters,
+                                          "seed", (json_int_t)genesis.seed),
                                 why);
     printf("%s: %" PRIu64 " parameters of seed %" PRIu64
            "\n\nTo pin it, in state.toml:\n\n[model]\n"

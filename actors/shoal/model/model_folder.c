@@ -95,10 +95,8 @@ int model_folder_prepare(const char *dir, struct why *why, struct model_folder *
     char path[PATH_MAX];
     struct model_folder self = { 0 };
     snprintf(path, sizeof path, "%s/config.json", dir);
-    struct hash params;
     int rc = model_folder_read_config(path, why, &self.shape, &self.config);
-    if (rc == FAULT_NOT_FOUND && first_state_params(dir, NULL, &params) == 0 &&
-        !hash_is_none(&params))
+    if (rc == FAULT_NOT_FOUND && pieces_is_save(dir))
         rc = why_set(
             why, FAULT_USAGE,
             "%s is a save in pieces; first: shoal checkpoint export --save %s --model MODEL "

@@ -31,10 +31,10 @@ static int read_how(struct sample *self, struct why *why)
 static int print_json(const struct sample *self, json_t *texts, struct why *why)
 {
     return shoal_print_json(
-        json_pack("{s:s, s:s, s:o, s:I, s:f, s:I, s:f}", "schema", "shoal.sample.2", "prompt",
-                  self->prompt, "texts", texts, "seed", (json_int_t)self->how.seed, "temperature",
-                  (double)self->how.temperature, "top_k", (json_int_t)self->how.top_k, "top_p",
-                  (double)self->how.top_p),
+        json_pack("{s:s, s:o, s:o, s:I, s:f, s:I, s:f}", "schema", "shoal.sample.2", "prompt",
+                  shoal_text(self->prompt), "texts", texts, "seed", (json_int_t)self->how.seed,
+                  "temperature", (double)self->how.temperature, "top_k",
+                  (json_int_t)self->how.top_k, "top_p", (double)self->how.top_p),
         why);
 }
 

@@ -73,8 +73,8 @@ static int print_json(const struct saved *self, const pieces_t *pieces, struct w
     const struct pieces_about *about = pieces_about(pieces);
     const struct pieces_meta *meta = pieces_meta(pieces);
     return shoal_print_json(
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o}", "schema",
-                  "shoal.pieces.1", "folder", shoal_shown(self->folder), "run", about->run,
+        json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o}", "schema",
+                  "shoal.pieces.1", "folder", shoal_text(self->folder), "run", about->run,
                   "born_unix_ms", (json_int_t)about->born_unix_ms, "step", (json_int_t)about->step,
                   "written_unix_s", (json_int_t)about->written_unix_s, "workers",
                   (json_int_t)meta->workers, "verified", (int)self->verify, "digest",
@@ -104,7 +104,7 @@ static void print_tensor(const struct layout_tensor *tensor)
     printf("  %-46s %-18s %" PRIu64 "-%" PRIu64 "\n", tensor->name, shape, at.begin, at.end);
 }
 
-static int print_text(const struct saved *self, const pieces_t *pieces)
+static void print_text(const struct saved *self, const pieces_t *pieces)
 {
     const struct pieces_about *about = pieces_about(pieces);
     const struct pieces_meta *meta = pieces_meta(pieces);
@@ -116,7 +116,6 @@ static int print_text(const struct saved *self, const pieces_t *pieces)
     for (size_t i = 0; i < meta->count; i++) print_item(meta, &meta->items[i]);
     if (meta->layout.count) printf("\n  %-46s %-18s elements\n", "tensor", "shape");
     for (size_t i = 0; i < meta->layout.count; i++) print_tensor(&meta->layout.tensors[i]);
-    return 0;
 }
 
 // ---- the command --------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
     int rc = split(folder, root, &step, why);
     if (rc < 0) return rc;
     rc = pieces_open(root, step, NULL, why, ret_pieces);
-    if (rc != FAULT_FORMAT) return rc;
+    if (rc != FAULT_FORMAT || pieces_is_save(folder)) return rc;
     const struct why inner = *why;
     return why_set(why, rc, "%.1000s; if it is a checkpoint, see shoal eval, shoal export",
                    inner.text);
@@ -147,21 +146,12 @@ static int advise(const char *folder, int rc, struct why *why)
 {
     char root[PATH_MAX];
     uint64_t step;
-    if (rc != FAULT_CORRUPT && rc != FAULT_DIGEST) return rc;
+    const bool is_damaged = rc == FAULT_CORRUPT || rc == FAULT_DIGEST || rc == FAULT_FORMAT ||
+                            rc == FAULT_RANGE || rc == FAULT_LIMIT;
+    if (!is_damaged || !pieces_is_save(folder)) return rc;
     if (split(folder, root, &step, NULL) < 0) return rc;
     const struct why inner = *why;
     return why_set(why, rc, "%.1000s; use an older save of %s", inner.text, root);
-}
-
-bool saved_is_save(const char *folder)
-{
-    char root[PATH_MAX];
-    uint64_t step = 0;
-    pieces_t *pieces = NULL;
-    if (split(folder, root, &step, NULL) < 0 || pieces_open(root, step, NULL, NULL, &pieces) < 0)
-        return false;
-    pieces_close(&pieces);
-    return true;
 }
 
 static int run(struct saved *self, struct why *why)
@@ -171,7 +161,8 @@ static int run(struct saved *self, struct why *why)
     if (rc == 0 && self->verify) rc = pieces_verify(pieces, why);
     if (rc == 0) rc = take_digest(self, pieces, why);
     if (rc < 0) rc = advise(self->folder, rc, why);
-    if (rc == 0) rc = self->json ? print_json(self, pieces, why) : print_text(self, pieces);
+    if (rc == 0 && self->json) rc = print_json(self, pieces, why);
+    else if (rc == 0) print_text(self, pieces);
     pieces_close(&pieces);
     return rc;
 }

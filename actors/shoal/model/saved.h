@@ -7,8 +7,5 @@
 // Opens the save in this folder, <root>/step-00000120. FAULT_USAGE: no such name.
 int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces);
 
-// Whether this folder is a save that can be opened.
-bool saved_is_save(const char *folder);
-
 int saved_show(int argc, char **argv);
 int saved_verify(int argc, char **argv);

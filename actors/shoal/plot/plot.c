@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct plot {
@@ -47,7 +46,12 @@ static int find_run(struct plot *self, struct why *why)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const int count =
             snprintf(self->run_log, sizeof self->run_log, "%s%s/run.csv", self->run, places[i]);
-        if (count < (int)sizeof self->run_log && access(self->run_log, F_OK) == 0) return 0;
+        if (count >= (int)sizeof self->run_log)
+            return why_set(why, FAULT_USAGE, "--run: the path is too long");
+        if (access(self->run_log, F_OK) == 0) return 0;
+        if (errno != ENOENT && errno != ENOTDIR)
+            return why_set(why, fault_from_errno(errno), "--run %s: %s: %s", self->run,
+                           self->run_log, strerror(errno));
     }
     return why_set(why, FAULT_NOT_FOUND,
                    "--run %s: there is no run.csv in it: the coordinator writes one with --log DIR",
@@ -64,14 +68,6 @@ static int read_logs(struct plot *self, struct why *why)
     return rc;
 }
 
-// However they are spelt. What does not exist is no log.
-static bool is_same_file(const char *path, const char *log)
-{
-    struct stat a, b;
-    return strcmp(path, log) == 0 || (stat(path, &a) == 0 && stat(log, &b) == 0 &&
-                                      a.st_dev == b.st_dev && a.st_ino == b.st_ino);
-}
-
 // Beside the first log: "a/4e-3.csv" becomes "a/4e-3.svg".
 static int choose_out(const struct plot *self, char path[PATH_MAX], struct why *why)
 {
@@ -79,10 +75,15 @@ static int choose_out(const struct plot *self, char path[PATH_MAX], struct why *
     const int stem = (int)(dot && dot != name_of(log) ? (size_t)(dot - log) : strlen(log));
     const int count = self->out ? snprintf(path, PATH_MAX, "%s", self->out)
                                 : snprintf(path, PATH_MAX, "%.*s.svg", stem, log);
-    if (count >= PATH_MAX) return why_set(why, FAULT_USAGE, "--out: the path is too long");
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (count >= PATH_MAX || !*name || strlen(name) > DURABLE_FILE_NAME_MAX)
+        return why_set(why, FAULT_USAGE,
+                       "the picture \"%.200s\": the name of a file has 1 to %d bytes, its path at "
+                       "most %d; choose one with --out FILE",
+                       path, DURABLE_FILE_NAME_MAX, PATH_MAX - 1);
     for (size_t i = 0; i < self->paths_count; i++)
-        if (is_same_file(path, self->paths[i]))
-            return why_set(why, FAULT_USAGE, "--out %s: that is the log itself", path);
+        if (shoal_is_same_file(path, self->paths[i]))
+            return why_set(why, FAULT_USAGE, "the picture %s: that is the log itself", path);
     return 0;
 }
 
@@ -93,7 +94,7 @@ static int place(const char *path, const char *bytes, size_t count, struct why *
     const size_t slash = (size_t)(name_of(path) - path);
     if (slash) snprintf(dir, sizeof dir, "%.*s", (int)slash, path);
     int rc = durable_file_create(dir, name_of(path), why, &file);
-    if (rc < 0) return why_wrap(why, rc, "--out %s", path);
+    if (rc < 0) return why_wrap(why, rc, "the picture %s", path);
     rc = durable_file_append(&file, bytes, count, why);
     if (rc == 0) return durable_file_place(&file, why);
     durable_file_abandon(&file);

@@ -217,12 +217,12 @@ static json_t *faults_to_json(const struct config_faults *faults, const char *pa
     json_t *list = json_array();
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct config_fault *fault = &faults->list[i];
-        json_array_append_new(list, json_pack("{s:i, s:i, s:s, s:s, s:s}", "line", (int)fault->line,
-                                              "column", (int)fault->column, "severity",
-                                              fault->warning ? "warning" : "error", "text",
-                                              fault->text, "note", fault->note));
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:s, s:o, s:o}", "line", (int)fault->line, "column",
+                            (int)fault->column, "severity", fault->warning ? "warning" : "error",
+                            "text", shoal_text(fault->text), "note", shoal_text(fault->note)));
     }
-    return json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "ok", ok, "errors",
+    return json_pack("{s:o, s:b, s:i, s:i, s:o}", "file", shoal_text(path), "ok", ok, "errors",
                      (int)faults->errors, "warnings", (int)faults->warnings, "faults", list);
 }
 

@@ -17,14 +17,6 @@ static const char *const words[CHECKUP_KINDS] = {
     [CHECKUP_WRONG] = "bad",
 };
 
-// Names of files and words of other machines may have any encoding; JSON has one.
-static const char *to_ascii(char *text)
-{
-    for (char *at = text; *at; at++)
-        if ((unsigned char)*at >= 0x80) *at = '?';
-    return text;
-}
-
 void checkup_add(struct checkup *self, enum checkup_result kind, const char *check,
                  const char *format, ...)
 {
@@ -39,10 +31,9 @@ void checkup_add(struct checkup *self, enum checkup_result kind, const char *che
         fflush(stdout); // Some of the next checks take seconds
         return;
     }
-    json_t *text = json_string(sentence);
-    if (!text) text = json_string(to_ascii(sentence));
     if (!self->list) self->list = json_array();
-    json_t *one = json_pack("{s:s, s:s, s:o}", "check", check, "result", words[kind], "text", text);
+    json_t *one = json_pack("{s:s, s:s, s:o}", "check", check, "result", words[kind], "text",
+                            shoal_text(sentence));
     ensure(one && json_array_append_new(self->list, one) == 0);
 }
 

@@ -1,8 +1,8 @@
 // pause, resume, checkpoint, restore -- orders of a run's owner to its coordinator, signed with the
 // coordinator's own key. Each order names the coordinator's present life, so that an old one cannot
 // be replayed later. We do not know that life at first: we send the order, learn the life from any
-// answer, and send it again. The same with its number, which is our clock's: if an order from a machine
-// whose clock is ahead has a higher one, the refusal names it.
+// answer, and send it again. An order also has a number, by our clock, which must exceed that of the order before. Where
+// that one came from a machine whose clock is ahead, the refusal names its number, and we send ours again with a higher one.
 
 #include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
@@ -40,7 +40,10 @@ static int judge(struct control *self, const struct letter *letter, struct why *
     if (key_equal(&msg->sender, &self->owner) && msg->incarnation > self->order.incarnation)
         self->order.incarnation = msg->incarnation;
     if (strcmp(letter->from, "coordinator") != 0) return 0;
-    if (msg->kind == FRAME_ACK) return ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
+    if (msg->kind ==
+        FRAME_ACK) // Of the owner alone: where the broker's owner is not known, anybody may be "coordinator"
+        return key_equal(&msg->sender, &self->owner) &&
+               ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
     if (refused->kind != FRAME_CONTROL) return 0;
@@ -56,12 +59,11 @@ static int judge(struct control *self, const struct letter *letter, struct why *
                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
 }
 
-// Sent again each second, since mail may be lost. A repeated order does no harm: the coordinator
-// refuses it.
+// Sent again each second, since mail may be lost. The coordinator answers a repeated order as it answered the first.
 static int ask(struct control *self, struct tap *tap, struct why *why)
 {
     uint64_t end_ms = clock_ms() + ANSWER_MS, send_ms = 0;
-    while (clock_ms() < end_ms) {
+    while (clock_ms() < end_ms && !tap_is_refused(tap)) {
         struct letter letter;
         uint64_t now_ms = clock_ms();
         if (tap_is_connected(tap) && now_ms >= send_ms) {
@@ -77,7 +79,7 @@ static int ask(struct control *self, struct tap *tap, struct why *why)
                 send_ms = 0;
         }
     }
-    if (!tap_is_connected(tap))
+    if (tap_is_refused(tap) || !tap_is_connected(tap))
         return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
     return why_set(why, FAULT_UNREACHABLE,
                    "the broker at %s answers, but no coordinator within %d s: check that it runs",

@@ -26,12 +26,13 @@ static int print(const struct making *self, const struct manifest *manifest, str
     hash_to_hex(&manifest->digest, hex);
     hash_to_hex(&self->dataset, dataset);
     if (self->json)
-        return shoal_print_json(
-            json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s*}", "schema", "shoal.manifest.1",
-                      "folder", self->dir, "digest", hex, "files", (json_int_t)manifest->file_count,
-                      "bytes", (json_int_t)bytes, "token_bytes", (json_int_t)manifest->token_bytes,
-                      "dataset_digest", self->data_config ? dataset : NULL),
-            why);
+        return shoal_print_json(json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:s*}", "schema",
+                                          "shoal.manifest.1", "folder", shoal_text(self->dir),
+                                          "digest", hex, "files", (json_int_t)manifest->file_count,
+                                          "bytes", (json_int_t)bytes, "token_bytes",
+                                          (json_int_t)manifest->token_bytes, "dataset_digest",
+                                          self->data_config ? dataset : NULL),
+                                why);
     printf("%s: %u file%s, %" PRIu64 " bytes, %u a token\ndigest %s\n", self->dir,
            manifest->file_count, show_s(manifest->file_count), bytes, manifest->token_bytes, hex);
     if (self->data_config) printf("dataset_digest %s\n", dataset);

@@ -99,9 +99,9 @@ static int print_json(const struct prepare *self, const struct demo_text_result 
     json_t *nats = result->heldout_bytes
                        ? json_pack("[f, f, f]", result->nats[0], result->nats[1], result->nats[2])
                        : json_null();
-    return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "schema",
-                                      "shoal.prepare-text.1", "folder", self->out, "bad_records",
-                                      (json_int_t)self->skipped, "train_bytes",
+    return shoal_print_json(json_pack("{s:s, s:o, s:I, s:I, s:I, s:o}", "schema",
+                                      "shoal.prepare-text.1", "folder", shoal_text(self->out),
+                                      "bad_records", (json_int_t)self->skipped, "train_bytes",
                                       (json_int_t)result->train_bytes, "heldout_bytes",
                                       (json_int_t)result->heldout_bytes, "nats", nats),
                             why);

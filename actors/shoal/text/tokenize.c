@@ -179,8 +179,8 @@ static int report(const struct work *self, const struct text_counts *counts, dou
     const double rate = seconds > 0 ? bytes / 1e6 / seconds : 0;
     if (self->wish->json)
         return shoal_print_json(
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "schema",
-                      "shoal.tokenize.1", "folder", self->wish->out, "documents",
+            json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "schema",
+                      "shoal.tokenize.1", "folder", shoal_text(self->wish->out), "documents",
                       (json_int_t)self->documents, "bad_records",
                       (json_int_t)corpus_skipped(self->corpus), "text_bytes",
                       (json_int_t)corpus_text_bytes(self->corpus), "train_tokens",

@@ -148,15 +148,15 @@ static int report(const struct work *self, const tokenizer_t *tokenizer,
     const double seconds = text_progress_seconds(&self->progress);
     const uint32_t vocab_size = tokenizer_id_end(tokenizer);
     if (self->wish->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "schema",
-                                          "shoal.train-tokenizer.1", "folder", self->wish->out,
-                                          "vocab_size", (json_int_t)vocab_size, "merges",
-                                          (json_int_t)result->merges, "bad_records",
-                                          (json_int_t)corpus_skipped(self->corpus), "text_bytes",
-                                          (json_int_t)corpus_text_bytes(self->corpus), "words",
-                                          (json_int_t)result->words, "distinct_words",
-                                          (json_int_t)result->distinct_words, "seconds", seconds),
-                                why);
+        return shoal_print_json(
+            json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "schema",
+                      "shoal.train-tokenizer.1", "folder", shoal_text(self->wish->out),
+                      "vocab_size", (json_int_t)vocab_size, "merges", (json_int_t)result->merges,
+                      "bad_records", (json_int_t)corpus_skipped(self->corpus), "text_bytes",
+                      (json_int_t)corpus_text_bytes(self->corpus), "words",
+                      (json_int_t)result->words, "distinct_words",
+                      (json_int_t)result->distinct_words, "seconds", seconds),
+            why);
     printf("%s/tokenizer.json  %u tokens, %u merges\n\n%.1f MB, %" PRIu64 " words, %" PRIu64
            " of them distinct; %.1f s\n",
            self->wish->out, vocab_size, result->merges,

@@ -347,12 +347,13 @@ static int print_end(struct training *self, struct why *why)
         snprintf(dir, sizeof dir, "%s/step-%08" PRIu64, settings->checkpoint_dir, self->saved_step);
     if (self->flags.json)
         return shoal_print_json(
-            json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s, s:s?}", "schema",
+            json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s, s:o}", "schema",
                       "shoal.train.1", "step", (json_int_t)self->position.step, "finished",
                       (int)(self->position.step == settings->total_steps), "tokens",
                       (json_int_t)tokens, "loss", shoal_number(report->loss), "heldout_loss",
                       shoal_number(report->heldout), "tokens_per_s", pace, "digest", hex,
-                      "state_digest", state_hex, "checkpoint", dir[0] ? dir : NULL),
+                      "state_digest", state_hex, "checkpoint",
+                      dir[0] ? shoal_text(dir) : json_null()),
             why);
     printf("step %" PRIu64 " of %" PRIu64, self->position.step, settings->total_steps);
     if (!isnan(report->loss)) printf(": loss %.4f (running mean)", report->loss);
