@@ -287,7 +287,8 @@ static int publish(struct sealing *self, struct why *why)
         if (error == ENOENT && is_sealed(self)) return 0;
         if (error == ENOTEMPTY || error == EEXIST)
             return why_set(why, FAULT_BUSY,
-                           "%s is there already, by a later attempt, or cannot be read; not saved",
+                           "%s is there already, by a later attempt, or cannot be read; not "
+                           "saved: remove it, or save with a higher attempt",
                            to);
         return why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s; not saved",
                        from, to, strerror(error));
@@ -423,6 +424,12 @@ static bool is_left_over(const char *name, const void *arg)
     return strncmp(name, "new.", 4) == 0;
 }
 
+static bool is_ours(const struct pieces_manifest *manifest, const struct pieces_save *save)
+{
+    return strcmp(manifest->about.run, save->run) == 0 &&
+           manifest->about.born_unix_ms == save->born_unix_ms;
+}
+
 static bool read_manifest_of(int root, uint64_t step, struct pieces_manifest *ret_manifest)
 {
     char name[PIECES_NAME];
@@ -451,7 +458,7 @@ static int retire(int root, uint64_t step, struct why *why)
 
 // The newest first. A folder without a manifest that can be read does not count: else anybody could make folders beside
 // the saves that have these removed. It stays as long as it is newer than one of the `keep`, and keeps all cuts: somebody
-// may want to look at it.
+// may want to look at it. So does the save of another run, which is never removed.
 static void retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
                          struct faults *faults)
 {
@@ -465,9 +472,12 @@ static void retire_older(int root, const struct pieces_save *save, size_t keep, 
         // mutant: pieces: what is to be spared is removed
         const bool stays = cuts->count < keep || list.steps[i] >= save->spare;
         const bool reads = read_manifest_of(root, list.steps[i], &manifest);
+        // mutant: pieces: the save of another run beside ours is removed
+        const bool is_foreign = reads && !is_ours(&manifest, save);
         // mutant: pieces: a folder without a manifest is one of those that are kept
         // mutant: pieces: what cannot be removed ends the cleaning
-        if (!stays) add_fault(faults, retire(root, list.steps[i], &why), &why);
+        if (is_foreign) knows_all = false;
+        else if (!stays) add_fault(faults, retire(root, list.steps[i], &why), &why);
         else if (reads) cuts->of[cuts->count++] = manifest.cut;
         else knows_all = false;
         if (reads) pieces_manifest_clear(&manifest);
@@ -475,26 +485,29 @@ static void retire_older(int root, const struct pieces_save *save, size_t keep, 
     if (knows_all) remove_each(root, save->root, is_unused, cuts, faults);
 }
 
-// Somebody who may write beside the folder of a run can replace it by the folder of another run. A manifest that cannot
-// be read says nothing, and does not stop the cleaning.
+// Somebody who may write beside the folder of a run can replace it by the folder of another run: then no save in it is
+// ours. A manifest that cannot be read says nothing, and does not stop the cleaning.
 static int check_ours(int root, const struct pieces_save *save, struct why *why)
 {
     struct checkpoint_steps list;
-    int rc = checkpoint_root_steps(root, save->root, why, &list);
-    for (size_t i = 0; rc == 0 && i < list.count; i++) {
+    struct why foreign;
+    const int rc = checkpoint_root_steps(root, save->root, why, &list);
+    bool has_ours = false, has_foreign = false;
+    for (size_t i = 0; rc == 0 && i < list.count && !has_ours; i++) {
         struct pieces_manifest manifest;
         if (!read_manifest_of(root, list.steps[i], &manifest)) continue;
-        // mutant: pieces: the saves of another run are removed
-        if (strcmp(manifest.about.run, save->run) != 0 ||
-            manifest.about.born_unix_ms != save->born_unix_ms)
-            rc = why_set(why, FAULT_FOREIGN,
-                         "step %" PRIu64 " is of run '%s', born %" PRIu64
-                         ", ours is '%s', born %" PRIu64 "; nothing removed",
-                         list.steps[i], manifest.about.run, manifest.about.born_unix_ms, save->run,
-                         save->born_unix_ms);
+        has_ours = is_ours(&manifest, save);
+        if (!has_foreign)
+            why_set(&foreign, FAULT_FOREIGN,
+                    "step %" PRIu64 " is of run '%s', born %" PRIu64 ", ours is '%s', born %" PRIu64
+                    "; nothing removed",
+                    list.steps[i], manifest.about.run, manifest.about.born_unix_ms, save->run,
+                    save->born_unix_ms);
+        has_foreign = true;
         pieces_manifest_clear(&manifest);
     }
-    return rc;
+    // mutant: pieces: the saves of another run are removed
+    return !has_foreign || has_ours ? rc : why_set(why, FAULT_FOREIGN, "%s", foreign.text);
 }
 
 // Opens the root, and removes attempts.

@@ -90,6 +90,8 @@ static int write_save(struct saver *self, struct saver_result *result)
     // mutant: saver: half a save stays on a full disk
     if (rc < 0 && save->workers == 1) (void)pieces_clean(&next, self->keep, NULL);
     if (rc < 0) return rc;
+    // mutant: saver: a part that is not there yet is said to be what cannot be cleaned
+    result->why = (struct why){ 0 }; // Sealing has left there which note is missing
     if (result->missing < save->workers) self->before = *save;
     // mutant: saver: old saves stay
     if (result->missing == save->workers) (void)pieces_clean(save, self->keep, &result->why);

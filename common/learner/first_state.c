@@ -44,19 +44,41 @@ int first_state_open(const char *folder, struct why *why, struct first_state *re
     return rc;
 }
 
-int first_state_params(const char *folder, struct why *why, struct hash *ret_digest)
+// *ret_pieces NULL: the folder is a checkpoint.
+static int open_save(const char *folder, struct why *why, pieces_t **ret_pieces,
+                     const struct pieces_item **ret_parameters)
 {
     char root[PATH_MAX];
     uint64_t step = 0;
-    pieces_t *pieces = NULL;
-    *ret_digest = (struct hash){ { 0 } };
+    *ret_pieces = NULL;
     int rc = checkpoint_split(folder, why, root, &step);
-    if (rc == 0) rc = pieces_open(root, step, NULL, why, &pieces);
-    if (rc == FAULT_FORMAT) return 0;
+    if (rc == 0) rc = pieces_open(root, step, NULL, why, ret_pieces);
+    if (rc == FAULT_FORMAT && !pieces_is_save(folder)) return 0;
     if (rc < 0) return rc;
-    const struct pieces_item *item = pieces_find(pieces, STATE_PARAMETERS);
-    rc = item ? pieces_root(pieces, item, why, ret_digest)
-              : why_set(why, FAULT_NOT_FOUND, "%s has no parameters", folder);
+    *ret_parameters = pieces_find(*ret_pieces, STATE_PARAMETERS);
+    if (*ret_parameters) return 0;
+    pieces_close(ret_pieces);
+    return why_set(why, FAULT_NOT_FOUND, "%s has no parameters", folder);
+}
+
+int first_state_params(const char *folder, struct why *why, struct hash *ret_digest)
+{
+    pieces_t *pieces;
+    const struct pieces_item *parameters;
+    *ret_digest = (struct hash){ { 0 } };
+    int rc = open_save(folder, why, &pieces, &parameters);
+    if (rc == 0 && pieces) rc = pieces_root(pieces, parameters, why, ret_digest);
+    pieces_close(&pieces);
+    return rc;
+}
+
+int first_state_count(const char *folder, struct why *why, uint64_t *ret_count)
+{
+    pieces_t *pieces;
+    const struct pieces_item *parameters;
+    *ret_count = 0;
+    const int rc = open_save(folder, why, &pieces, &parameters);
+    if (rc == 0 && pieces) *ret_count = parameters->begins[pieces_meta(pieces)->workers];
     pieces_close(&pieces);
     return rc;
 }

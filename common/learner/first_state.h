@@ -18,6 +18,10 @@ struct first_state { // One of the two
 // such name. FAULT_RANGE: of another step. FAULT_NOT_FOUND and those of the file system.
 int first_state_look(const char *folder, uint64_t step, struct why *why);
 
+// How many parameters it has, by the cut of a save, whose pieces must all be there in their sizes. 0: it is a
+// checkpoint. Faults of pieces_open; FAULT_NOT_FOUND: it has no parameters.
+int first_state_count(const char *folder, struct why *why, uint64_t *ret_count);
+
 // The digest of its parameters, as model.digest pins them, from the hashes in a save. None: it is a checkpoint, which
 // would have to be read whole for that. Faults of pieces_open and pieces_root; FAULT_NOT_FOUND: it has no parameters.
 int first_state_params(const char *folder, struct why *why, struct hash *ret_digest);

@@ -123,6 +123,21 @@ static int check_state(const struct run_config *config, struct run_model *model,
     return run_first_state(config, why, model->first_state);
 }
 
+// Of a save in pieces; of a checkpoint the trainers find out as they read it.
+static int check_state_fits(const struct run_config *config, struct run_model *model,
+                            struct why *why)
+{
+    const uint64_t ours = model_parameter_count(&model->shape);
+    uint64_t count = 0;
+    (void)config;
+    const int rc = model->first_state[0] ? first_state_count(model->first_state, why, &count) : 0;
+    if (rc < 0 || count == 0 || count == ours) return rc;
+    return why_set(why, FAULT_FOREIGN,
+                   "%s has %" PRIu64 " parameters, and the model in %s has %" PRIu64
+                   ": name the model that it was saved with",
+                   model->first_state, count, model->folder, ours);
+}
+
 bool run_has_weights(const char *folder)
 {
     static const char *const files[] = { HF_FOLDER_WEIGHTS, HF_FOLDER_INDEX };
@@ -191,6 +206,7 @@ static const struct check {
     { "model.LLM.optimizer", check_optimizer, false },
     { "model.LLM.checkpoint.Hub.repo_id", check_folder, false },
     { "progress.state", check_state, false },
+    { "progress.state", check_state_fits, true },
     { "model.LLM.max_seq_len", check_length, true },
     { "model.LLM.optimizer.Distro.compression_topk", check_results, true },
     { "strategy.server.servers", check_servers, true },

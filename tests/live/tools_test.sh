@@ -224,6 +224,17 @@ says 65 "'format' is not 'shoal pieces'; refused; if it is a checkpoint, see sho
 says 64 "shoal checkpoint frob: no such word; with one it is show, verify or export" shoal checkpoint frob
 says 64 "this is a save in pieces; first: shoal checkpoint export --save $save --model MODEL --dtype f32 --out OUT" \
     shoal init other text.txt --model $save
+state_of()                              # sed expression: a run that begins with that save
+{
+    sed "s#^\[progress\]#&\nstate = \"$save\"#; s/^step = .*/step = 3/; $1" allreduce.toml >bad-state.toml
+}
+state_of "" && says 0 "bad-state.toml: OK" shoal validate-config --state bad-state.toml
+shoal init-model --dim 32 --layers 1 --heads 1 --ffn 64 --seq-len 64 --out slim >/dev/null
+state_of 's#^repo_id = .*#repo_id = "./slim"#'
+says 78 "parameters, and the model in ./slim has " shoal validate-config --state bad-state.toml
+state_of ""; piece=$(echo $save/parameters.*); mv $piece piece
+says 78 "progress.state: $save: incomplete: parameters." shoal validate-config --state bad-state.toml
+mv piece $piece
 printf x | dd of=$(echo $save/parameters.*) bs=1 seek=900 conv=notrunc status=none
 says 65 "$save: parameters.
 are not those that were written; refused; use an older save of saves/demo.train-" shoal checkpoint verify $save
@@ -423,7 +434,7 @@ late=$!
 until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
-says 0 "  loss -   0 tokens/s" shoal status --ticket ticket
+says 0 "  loss -   - tokens/s" shoal status --ticket ticket
 says 0 '"loss":null' shoal status --ticket ticket --json
 says 0 '"tasks":null' shoal status --ticket ticket --json
 says 78 'has no tasks: only with strategy.server.mode = "async"' shoal status --ticket ticket --tasks

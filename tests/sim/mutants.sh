@@ -318,6 +318,7 @@ by_unit 'saver: half a save stays on a full disk' saver_test 'rc < 0 && save->wo
 by_unit 'saver: the memory of the work is saved' saver_test drop
 by_unit 'saver: a second save goes over the first' saver_test '!= IDLE' '== TAKEN'
 by_unit 'saver: a worker whose part was removed is said to be missing' saver_test drop
+by_unit 'saver: a part that is not there yet is said to be what cannot be cleaned' saver_test drop
 by_unit 'saver: old saves stay' saver_test 'result->missing == save->workers' '!result'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \
@@ -391,9 +392,10 @@ by_unit 'windows: who has lost its state is waited for' coordinator_test 'said->
 by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '&& remove_earlier(self, to)' '&& remove_earlier(self, to) && false'
 by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= save->spare' '> save->spare'
-by_unit 'pieces: the saves of another run are removed' pieces_test drop
+by_unit 'pieces: the saves of another run are removed' pieces_test '!has_foreign || has_ours' 'true'
+by_unit 'pieces: the save of another run beside ours is removed' pieces_test 'reads && !is_ours(&manifest, save)' 'reads && !is_ours(&manifest, save) && false'
 by_unit 'pieces: a folder without a manifest is one of those that are kept' pieces_test \
-    'knows_all = false' 'keep -= keep > 0, knows_all = false'
+    'else knows_all = false' 'else keep -= keep > 0, knows_all = false'
 
 # ---- leases ---------------------------------------------------------------------------------------------
 

@@ -466,6 +466,23 @@ static void saves_of_another_run_stay(void **state)
     assert_true(is_there("step-00000004.save-1"));
 }
 
+// Somebody has put one folder of another run beside ours. It stays, does not count, and ours are cleaned all the same.
+static void a_save_of_another_run_does_not_end_the_cleaning(void **state)
+{
+    struct pieces_save save = save_of(9, 1, 0, 1), theirs = save_of(5, 1, 0, 1);
+    const struct pieces_part part = { "m", TAG_RESHARD, 1, BIG, big };
+    uint32_t missing;
+    (void)state;
+    for (uint64_t step = 1; step <= 4; step++) save_all(step);
+    theirs.run = "b";
+    assert_int_equal(pieces_write(&theirs, &part, 1, &why), 0);
+    assert_int_equal(pieces_seal(&theirs, &why, &missing), 0);
+    assert_int_equal(pieces_clean(&save, 1, &why), 0);
+    assert_true(is_there("step-00000005"));
+    assert_true(is_there("step-00000004"));
+    assert_false(is_there("step-00000003"));
+}
+
 static void the_newest_saves_stay(void **state)
 {
     (void)state;
@@ -551,7 +568,8 @@ static void of_what_is_alike_the_first_value_may_do(void **state)
     pieces_close(&pieces);
 }
 
-TESTS(TEST_WITH(of_what_is_alike_the_first_value_may_do, set_up_big, tear_down),
+TESTS(TEST_WITH(a_save_of_another_run_does_not_end_the_cleaning, set_up_big, tear_down),
+      TEST_WITH(of_what_is_alike_the_first_value_may_do, set_up_big, tear_down),
       TEST_WITH(what_is_no_save_is_not_counted_and_stays, set_up_big, tear_down),
       TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
       TEST_WITH(a_worker_that_died_is_replaced_by_the_next_attempt, set_up_big, tear_down),

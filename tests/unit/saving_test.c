@@ -2,6 +2,7 @@
 
 #include "actors/shoal/local/lost_steps.c" // The front command's own parts are in no library
 #include "actors/shoal/local/saving.c"
+#include "actors/shoal/show.c"
 #include "tests/test.h"
 #include <stdlib.h>
 
@@ -91,6 +92,31 @@ static void what_keeps_from_a_save_is_said(void **state)
     net.coordinator->pid = 11;
 }
 
+// RUN said that all steps are saved. The trainers have gone on since, and nobody has told us yet.
+static void steps_that_were_not_heard_are_saved(void **state)
+{
+    (void)state;
+    struct testnet net = make_training();
+    struct wire_run *now = &((struct run_view *)net.view)->now;
+    struct saving saving;
+    struct why why = { 0 };
+    char mark[PATH_MAX + 32];
+    now->step = now->checkpoint_step;
+    assert_int_equal(saving_at_risk(&net), 0);
+    assert_true(saving_may_lose(&net));
+    assert_true(saving_begin(&saving, &net, 0, &why));
+    assert_int_equal(saving.action, ACTION_PAUSE);
+    snprintf(mark, sizeof mark, "%s/" MARK, net.state_dir);
+    assert_int_equal(unlink(mark), 0);
+    assert_int_equal(rmdir(net.state_dir), 0);
+    now->phase = PHASE_PAUSED; // No steps are made
+    assert_false(saving_may_lose(&net));
+    assert_false(saving_begin(&saving, &net, 0, &why));
+    now->phase = PHASE_TRAIN;
+    net.config.strategy = CONFIG_STRATEGY_DISTRO; // The checkpointer finds them again
+    assert_false(saving_may_lose(&net));
+}
+
 // The group ends only after the step in hand, or the tasks that are out.
 static void the_work_in_hand_is_waited_for(void **state)
 {
@@ -155,7 +181,7 @@ static void an_old_restore_is_not_news(void **state)
     lost.step = 8810;
     assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
     assert_string_equal(line, "the run is back at step 8802, its newest checkpoint: 8 steps after "
-                              "it are lost and are trained again");
+                              "it are lost and trained again");
     assert_false(lost_steps_hear(&lost, &now, BEGIN, line));
 }
 
@@ -182,5 +208,6 @@ static void the_place_of_the_state_is_named(void **state)
 }
 
 TESTS(TEST(a_run_that_goes_on_is_not_saved), TEST(a_run_that_was_not_heard_is_still_to_resume),
-      TEST(what_keeps_from_a_save_is_said), TEST(the_work_in_hand_is_waited_for),
-      TEST(an_old_restore_is_not_news), TEST(the_place_of_the_state_is_named))
+      TEST(what_keeps_from_a_save_is_said), TEST(steps_that_were_not_heard_are_saved),
+      TEST(the_work_in_hand_is_waited_for), TEST(an_old_restore_is_not_news),
+      TEST(the_place_of_the_state_is_named))

@@ -2,6 +2,7 @@
 // beginning. RUN names the step alone; which of them it was follows from the steps of the others.
 
 #include "actors/shoal/local/lost_steps.h"
+#include "actors/shoal/show.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,8 +28,9 @@ bool lost_steps_hear(struct lost_steps *self, const struct wire_run *now, uint64
     if (went_back)
         snprintf(line, LOST_STEPS_LINE,
                  "the run is back at step %" PRIu64 ", %s: %" PRIu64
-                 " steps after it are lost and are trained again",
-                 now->restored_step, place_of(self, now, begin), self->step - now->restored_step);
+                 " step%s after it are lost and trained again",
+                 now->restored_step, place_of(self, now, begin), self->step - now->restored_step,
+                 show_s(self->step - now->restored_step));
     self->knows = true;
     self->restored_epoch = now->restored_epoch;
     self->restore_point_step = now->restore_point_step;

@@ -37,6 +37,13 @@ uint64_t saving_at_risk(const struct testnet *net)
     return now->step > saved ? now->step - saved : 0;
 }
 
+// While steps are made, some may be done that we have not heard of.
+bool saving_may_lose(const struct testnet *net)
+{
+    return saving_at_risk(net) > 0 ||
+           (config_sums(&net->config) && phase_makes_steps(net->view->now.phase));
+}
+
 // The mark is there before the run can pause: else the next `up` would not know that it has to resume. Where the owner
 // has asked for a pause already, the run stays paused.
 static bool put_mark(const struct testnet *net, struct why *why)
@@ -60,7 +67,7 @@ bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, str
     *self = (struct saving){ .step = net->view->now.step,
                              .end_ms = now_ms + patience_ms(&net->config),
                              .action = pauses ? ACTION_PAUSE : ACTION_CHECKPOINT };
-    if (saving_at_risk(net) == 0 || !has_checkpointer(net) || testnet_gone(net)) return false;
+    if (!saving_may_lose(net) || !has_checkpointer(net) || testnet_gone(net)) return false;
     const int rc = testnet_become_owner(net, why);
     if (rc < 0) why_wrap(why, rc, "nothing is saved, as the run cannot be told");
     if (rc < 0 || !pauses || put_mark(net, why)) return rc == 0;

@@ -21,8 +21,12 @@ struct saving {
     uint8_t action;
 };
 
-// Steps that are in no checkpoint, and so in memory alone. 0: none, or the run keeps them otherwise.
+// Steps that are in no checkpoint, and so in memory alone, as far as we have heard. 0: none, or the run keeps them
+// otherwise.
 uint64_t saving_at_risk(const struct testnet *net);
+
+// Some steps may be in memory alone, heard of or not.
+bool saving_may_lose(const struct testnet *net);
 
 // False: nothing needs to be saved, or nothing can be; in the latter case `why` may have a text that says what is in the
 // way. True, and a text in `why`: the mark cannot be written, so the run is not paused and only a checkpoint is written.

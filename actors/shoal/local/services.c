@@ -619,7 +619,7 @@ static int report(const struct services *self, struct why *why)
         "  %-36s  all leave the run and end\n\n",
         self->run, servers, options->trainers, show_s(options->trainers), ticket.address,
         options->dir, status, "systemctl status 'shoal-*'", "systemctl stop shoal.target");
-    way_in_print(&options->way_in, &ticket);
+    way_in_print(&options->way_in, options->config, &ticket);
     return 0;
 }
 

@@ -80,6 +80,18 @@ static void say_lost(struct session *self, const struct wire_run *now)
         say(self, line);
 }
 
+// A run that its owner has paused stays so until he says otherwise; one that we had paused we resume.
+static void say_rest(struct session *self, const struct run_view *view)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "%s", run_view_phase(view));
+    if (view->now.phase == PHASE_PAUSED && !self->net.asked_to_stop && self->net.options.own_keys)
+        snprintf(line, sizeof line,
+                 "%s; shoal resume -i %.1000s/keys/coordinator.key lets it go on",
+                 run_view_phase(view), self->net.state_dir);
+    say(self, line);
+}
+
 static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct session *self = arg;
@@ -92,7 +104,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
-        say(self, run_view_phase(view));
+        say_rest(self, view);
     if (heard & (VIEW_ROUND | VIEW_WINDOW) && self->kills > 0 && now_ms >= self->kill_ms)
         kill_some(self, now_ms);
 }
@@ -152,7 +164,8 @@ static void say_started(const struct session *self, const struct testnet_options
     if (!options->own_keys)
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
-    if (options->own_keys) way_in_print(&self->net.options.way_in, &self->net.ticket);
+    if (options->own_keys)
+        way_in_print(&self->net.options.way_in, &self->net.config, &self->net.ticket);
     if (options->own_keys)
         fputs(way_in_trusts(&self->net.options.way_in, &self->net.config), stdout);
     fflush(stdout);
@@ -160,7 +173,7 @@ static void say_started(const struct session *self, const struct testnet_options
 
 // The digest is the one that `shoal train` prints, if it takes the same steps. What is at risk is lost
 // unless a trainer on another machine lives and holds it.
-static void say_end(const struct session *self, int rc, uint64_t at_risk)
+static void say_end(const struct session *self, int rc, uint64_t at_risk, bool may_lose)
 {
     const struct wire_run *now = &self->net.view->now;
     const bool has_state = config_sums(&self->net.config);
@@ -171,14 +184,15 @@ static void say_end(const struct session *self, int rc, uint64_t at_risk)
            : rc < 0 ? "ended"
                     : "interrupted",
            now->step);
-    if (!finished && now->step > 0 && now->checkpoint_step == now->step)
+    if (!finished && !may_lose && now->step > 0 && now->checkpoint_step == now->step)
         printf("%s has all steps\n", now->checkpoint_name);
     if (finished && now->digest_step == now->step && !hash_is_none(&now->digest))
         printf("%s %s\n", has_state ? "state digest" : "digest", hash_to_hex(&now->digest, hex));
-    if (at_risk)
-        printf("%" PRIu64 " step%s since %s may be lost: only trainers of other machines can hold "
-               "them now\n",
-               at_risk, show_s(at_risk),
+    char count[32] = "steps";
+    if (at_risk) snprintf(count, sizeof count, "%" PRIu64 " step%s", at_risk, show_s(at_risk));
+    if (may_lose)
+        printf("%s since %s may be lost: only trainers of other machines can hold them now\n",
+               count,
                hash_is_none(&now->checkpoint_digest) ? "the beginning, as there is no checkpoint,"
                                                      : now->checkpoint_name);
 }
@@ -193,8 +207,9 @@ static void advise(struct session *self)
     const struct child *coordinator = self->net.coordinator;
     if (!coordinator || coordinator->ended_with != EX_DATAERR) return;
     snprintf(ledger, sizeof ledger, "%s/coordinator", self->net.state_dir);
-    if (ledger_report_read(ledger, &why, &report) < 0)
-        snprintf(loss, sizeof loss, "Its ledger cannot be read: %s", why.text);
+    const int rc = ledger_report_read(ledger, &why, &report);
+    if (rc == FAULT_NOT_FOUND) return; // It has not begun: what it said is all there is to say
+    if (rc < 0) snprintf(loss, sizeof loss, "Its ledger cannot be read: %s", why.text);
     else if (report.commits == 0)
         snprintf(loss, sizeof loss, "No step was committed yet, so nothing is lost");
     else
@@ -224,10 +239,11 @@ static int run(struct session *self, const struct testnet_options *options, stru
     const struct wire_run now = self->net.view->now;
     const bool finished = now.phase == PHASE_FINISHED;
     const uint64_t at_risk = saving_at_risk(&self->net);
+    const bool may_lose = saving_may_lose(&self->net);
     char model[PATH_MAX + 64];
     testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
-    if (rc == 0 || self->net.view->has_run) say_end(self, rc, at_risk);
+    if (rc == 0 || self->net.view->has_run) say_end(self, rc, at_risk, may_lose);
     if (rc < 0) advise(self);
     testnet_free(&self->net);
     if (rc == 0 && finished && now.checkpoint_name[0])

@@ -101,12 +101,16 @@ int way_in_check_ports(const struct way_in *self, struct why *why)
     return rc;
 }
 
-void way_in_print(const struct way_in *self, const struct ticket *ticket)
+void way_in_print(const struct way_in *self, const struct run_config *config,
+                  const struct ticket *ticket)
 {
     char text[TICKET_TEXT_MAX];
     if (!way_in_is_open(self)) return;
     printf("A firewall must let in TCP ports %u to %u. Others join with:\n\n  shoal join %s\n\n",
            self->port, last_port(self), ticket_print(ticket, text));
+    if (config_sums(config) && config->checkpoint_shared_dir[0])
+        printf("Each of them needs the folder %s, the same one at the same path.\n\n",
+               config->checkpoint_shared_dir);
 }
 
 int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why)

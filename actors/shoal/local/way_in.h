@@ -35,7 +35,8 @@ int way_in_check_ports(const struct way_in *self, struct why *why);
 
 // Prints the ports that a firewall must let in and the line by which others join. Nothing, if nobody
 // can.
-void way_in_print(const struct way_in *self, const struct ticket *ticket);
+void way_in_print(const struct way_in *self, const struct run_config *config,
+                  const struct ticket *ticket);
 
 // FAULT_CONFIG with the line of state.toml: links would be plain at a public address.
 int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why);

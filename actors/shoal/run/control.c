@@ -94,6 +94,10 @@ static int run(struct control *self, struct why *why)
     int rc = command_check_broker(&self->command, SHOAL_BROKER, why);
     if (rc == 0 && !self->command.run_id)
         rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    if (rc == 0 && !self->command.identity_path && !command_env(IDENTITY_ENV))
+        rc = why_set(why, FAULT_USAGE,
+                     "the owner's key is needed: -i FILE (of shoal up DIR it is "
+                     "DIR/run/keys/coordinator.key)");
     if (rc == 0) rc = command_identity(&self->command, why, &identity);
     if (rc < 0) return rc;
     struct tap_options options = { .broker = &self->command.ticket,

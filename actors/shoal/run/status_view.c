@@ -311,8 +311,8 @@ void status_view_print(const char *run, const struct run_view *view,
     printf("  loss %s   ", run_words_loss((double)now->loss, loss));
     print_rate(view);
     printf("%s tokens/s   %s tokens trained   coordinator started %s\n",
-           show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),
-           show_start(view->incarnation, start));
+           now->tokens_per_s > 0 ? show_count(now->tokens_per_s, a) : "-",
+           show_count((double)now->tokens_done, b), show_start(view->incarnation, start));
     if (heard->coordinator && !status_is_dead(heard))
         printf("  coordinator heard %s\n", status_show_heard(heard->coordinator, a));
     print_tasks(&now->tasks);
@@ -320,7 +320,8 @@ void status_view_print(const char *run, const struct run_view *view,
         printf("  %s %s of %s\n", digest_name(view), hash_to_hex(&now->digest, hex),
                show_digest_step(now->digest_step, now->step, a));
     if (!hash_is_none(&now->checkpoint_digest))
-        printf("  checkpoint %s, %" PRIu64 " step%s ago, digest %.16s\n", now->checkpoint_name,
+        printf("  %s %s, %" PRIu64 " step%s ago, digest %.16s\n",
+               now->checkpoint_pieces ? "save" : "checkpoint", now->checkpoint_name,
                steps_since(now), show_s(steps_since(now)),
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
