@@ -116,6 +116,30 @@ static uint32_t missing_to_go_back(const struct epoch *self, const struct turn *
     return turn->run->phase == PHASE_COOLDOWN && is_long && here < wanted ? wanted - here : 0;
 }
 
+static bool all_done(const struct turn *turn)
+{
+    // mutant: a run ends a step early
+    return turn->run->step >= turn->rules->total_steps;
+}
+
+// Where members trust one another the last state lies in their memory alone, and nothing leads out of Finished. So a run
+// that has a checkpointer is not finished before that, or a save, has the state: it may be away (seed 65150). Its name;
+// NULL: none is waited for.
+static const char *last_writer(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const bool on_disk =
+        run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
+    if (!all_done(turn) || !turn->pace->trusted || on_disk) return NULL;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *member = &run->roster.members[i];
+        if (member->role == ACTOR_CHECKPOINTER && member->state != MEMBER_WITHDRAWN &&
+            member->state != MEMBER_EJECTED)
+            return member->name;
+    }
+    return NULL;
+}
+
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
@@ -153,6 +177,10 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
                  " s for %s, which may hold it",
                  turn->run->step, search_ms(turn) / 1000,
                  turn->run->roster.members[holdings_who_may(turn)].name);
+    else if (phase == PHASE_COOLDOWN && !lacks && run_has_digest(turn->run) && last_writer(turn))
+        snprintf(text, EPOCH_LACKS_MAX,
+                 "waiting for %s to write the checkpoint of step %" PRIu64 ", the last one",
+                 last_writer(turn), turn->run->step);
     else if (phase == PHASE_WARMUP && !lacks)
         warmup_print_awaited(&self->warmup, &self->holdings, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
@@ -226,12 +254,6 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
         enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
     else if (late || (ready >= needed && warmup_have_model(&self->warmup, &self->holdings, turn)))
         begin_epoch(self, pace_live, turn, late);
-}
-
-static bool all_done(const struct turn *turn)
-{
-    // mutant: a run ends a step early
-    return turn->run->step >= turn->rules->total_steps;
 }
 
 // A Cooldown that can never end: nobody holds the present step, and it has no digest, or it is the
@@ -326,6 +348,16 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                     run_has_checkpoint(run) ? "shoal restore goes back to the newest checkpoint"
                     : turn->pace->trusted   ? "this run begins again: it has no checkpoint"
                                             : "begin another run: this one has no checkpoint");
+        turn_arm(turn);
+        return;
+    }
+    // mutant: a run is finished while its checkpointer is away
+    if (last_writer(turn)) {
+        if (turn->now_ms < turn->presence->deadline_ms) return;
+        outbox_note(turn->out,
+                    "run.unfinished step=%" PRIu64
+                    ": the last parameters are in memory alone; waiting for %s to write them",
+                    run->step, last_writer(turn));
         turn_arm(turn);
         return;
     }
@@ -549,8 +581,9 @@ static bool control(struct epoch *self, const struct turn *turn, const struct wi
     return false;
 }
 
-// True if this order is new. A duplicate gets the answer of the first one, a stale order is refused: `round` of the
-// refusal is the number of the newest order, which the next one must exceed. Its sender's clock may be behind another's.
+// True if this order is new. A duplicate gets the answer of the first one. `round` of each answer is the number of the
+// order that it is for: the answer to an earlier one may come to the process that gives the next. A stale order is refused: `round` of
+// that refusal is the number of the newest order, which the next one must exceed. Its sender's clock may be behind another's.
 static bool is_new_order(struct epoch *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_control *said = in->body;
@@ -564,8 +597,10 @@ static bool is_new_order(struct epoch *self, const struct turn *turn, const stru
                     "a later order has number %" PRIu64 ": give it again with a higher one",
                     self->control_number);
     else if (said->number > self->control_number) return true;
-    else if (self->control_done) turn_ack(turn, in, 0, NULL);
-    else turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "a duplicate: the order was refused before");
+    else if (self->control_done) turn_ack(turn, in, said->number, NULL);
+    else
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, said->number,
+                    "a duplicate: the order was refused before");
     return false;
 }
 
@@ -612,7 +647,7 @@ void epoch_hear_control(struct epoch *self, const struct turn *turn, const struc
     const struct wire_control *said = in->body;
     const char *name = wire_enum_name(&wire_enum_action, said->action);
     if (!key_equal(&in->sender, &turn->rules->owner)) {
-        turn_refuse(turn, in, REFUSAL_NOT_ALLOWED, 0,
+        turn_refuse(turn, in, REFUSAL_NOT_ALLOWED, said->number,
                     "only the owner of the run may %s it: sign with the coordinator's key", name);
         return;
     }
@@ -621,16 +656,17 @@ void epoch_hear_control(struct epoch *self, const struct turn *turn, const struc
     self->control_done = false;
     if (said->action == ACTION_CHECKPOINT &&
         roster_count(&turn->run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
-        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "no checkpointer is in the run; start one");
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, said->number,
+                    "no checkpointer is in the run; start one");
     else if (!control(self, turn, said, in)) {
         char text[REFUSAL_WORDS_MAX];
         if (said->action == ACTION_RESTORE) print_no_restore(turn, said->step, text);
         else
             snprintf(text, sizeof text, "cannot %s in phase %s", name,
                      run_phase_name(turn->run->phase));
-        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "%s", text);
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, said->number, "%s", text);
     } else {
         self->control_done = true;
-        turn_ack(turn, in, 0, NULL);
+        turn_ack(turn, in, said->number, NULL);
     }
 }

@@ -254,6 +254,7 @@ static void record_member(const struct turn *turn, const struct wire_member *mem
 {
     turn->presence->step_held[member->index] = turn->presence->ping_seq[member->index] = 0;
     turn->presence->pinged[member->index] = false;
+    turn->presence->loss[member->index] = 0; // That of its process, or of another key, before
     turn_put(turn, FRAME_RECORD_MEMBER, member);
     turn_tell_roster_later(turn, ROSTER_DELAY_MS);
     outbox_note(turn->out, "member.joined name=%s index=%u state=%s endpoint=%s", member->name,

@@ -145,8 +145,8 @@ char *unread_print(const struct unread *self, const struct turn *turn, char *tex
                  run->step, name, because);
     else
         snprintf(text, max,
-                 "nobody here can read the save of step %" PRIu64 "; waiting for processes that "
-                 "may hold that state, then going back to the save of step %" PRIu64 ". %s: %s",
+                 "nobody here can read the save of step %" PRIu64 "; soon back to step %" PRIu64
+                 ". %s: %s",
                  run->step, older->at.step, name, because);
     return text;
 }

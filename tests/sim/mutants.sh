@@ -579,6 +579,7 @@ mutant 'a pause outlives the last step' \
     'run->pausing ? PHASE_PAUSED : all_done(turn) ? PHASE_FINISHED'
 by_unit 'a member that serves nobody outlives its run' roles_test '!stays' 'stays && !stays'
 by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !holdings_are_kept(&self->holdings, turn)' ''
+by_unit 'a run is finished while its checkpointer is away' coordinator_test drop
 by_unit 'a run is finished without a checkpoint while no holder speaks' coordinator_test drop
 mutant 'a payload is forgotten before it is applied' instead '(void)replica, (void)kept; return false;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'

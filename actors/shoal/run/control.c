@@ -40,10 +40,12 @@ static int judge(struct control *self, const struct letter *letter, struct why *
     if (key_equal(&msg->sender, &self->owner) && msg->incarnation > self->order.incarnation)
         self->order.incarnation = msg->incarnation;
     if (strcmp(letter->from, "coordinator") != 0) return 0;
-    if (msg->kind ==
-        FRAME_ACK) // Of the owner alone: where the broker's owner is not known, anybody may be "coordinator"
-        return key_equal(&msg->sender, &self->owner) &&
-               ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
+    if (msg->kind == FRAME_ACK) {
+        // Of the owner alone: where the broker's owner is not known, anybody may be "coordinator"
+        const struct wire_ack *ack = msg->body;
+        return key_equal(&msg->sender, &self->owner) && ack->kind == FRAME_CONTROL &&
+               ack->round == self->order.number;
+    }
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
     if (refused->kind != FRAME_CONTROL) return 0;
@@ -51,6 +53,8 @@ static int judge(struct control *self, const struct letter *letter, struct why *
         if (refused->round >= self->order.number) self->order.number = refused->round + 1;
         return 0;
     }
+    if (refused->round && refused->round != self->order.number)
+        return 0; // For an order that another process gave before
     if (refused->reason == REFUSAL_NOT_NOW)
         return why_set(why, FAULT_NOT_NOW, "%sthe coordinator refuses: %s",
                        self->order.action == ACTION_RESUME ? "the run is not paused; " : "",
