@@ -17,11 +17,11 @@ void turn_put(const struct turn *turn, uint16_t kind, const void *record)
     run_apply(run, kind, record);
 }
 
-void turn_put_saved(const struct turn *turn, const struct hash *digest)
+void turn_put_saved(const struct turn *turn, const struct hash *digest, uint32_t keep)
 {
     const struct wire_record_restore *at = &turn->run->save_point.at;
     struct wire_checkpoint record = {
-        .epoch = at->epoch, .step = at->step, .digest = *digest, .pieces = true
+        .epoch = at->epoch, .step = at->step, .digest = *digest, .pieces = true, .keep = keep
     };
     snprintf(record.name, sizeof record.name, "step-%08" PRIu64, record.step);
     turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);

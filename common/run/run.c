@@ -209,6 +209,15 @@ static void keep_older(struct run *self)
     copy_point(&self->older[0], &self->restore_point);
 }
 
+// Of the saves on record `keep` stay on disk, the new one among them.
+static void forget_removed(struct run *self, uint32_t keep)
+{
+    static const struct run_point no_point;
+    // mutant: older: a save that was removed is offered
+    for (unsigned i = keep > 0 ? keep - 1 : 0; i < OLDER_SAVES_MAX; i++)
+        copy_point(&self->older[i], &no_point);
+}
+
 // The run goes back to `step`, or further: what was saved later is given up.
 static void drop_newer(struct run *self, uint64_t step)
 {
@@ -227,6 +236,7 @@ static void apply_pieces(struct run *self, const struct wire_checkpoint *checkpo
 {
     ensure(checkpoint->step == self->save_point.at.step);
     if (checkpoint->step > self->restore_point.at.step) keep_older(self);
+    forget_removed(self, checkpoint->keep);
     copy_point(&self->restore_point, &self->save_point);
     self->restore_point.at.digest = checkpoint->digest;
     self->restore_point.at.pieces = true;

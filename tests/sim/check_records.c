@@ -180,6 +180,10 @@ static void be_restore_point(struct ghost *ghost, const struct wire_checkpoint *
         memmove(&ghost->older[1], &ghost->older[0], sizeof ghost->older - sizeof *ghost->older);
         ghost->older[0] = ghost->restore_point;
     }
+    // The others are gone from the disk
+    for (uint32_t i = record->keep > 0 ? record->keep - 1 : 0;
+         record->pieces && i < OLDER_SAVES_MAX; i++)
+        ghost->older[i] = (struct pin){ 0 };
     ghost->restore_point = (struct pin){ .step = record->step, .digest = record->digest };
     ghost->is_saved = record->pieces;
     ghost->may_decay |= record->pieces;

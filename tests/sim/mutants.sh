@@ -840,6 +840,7 @@ by_unit 'keeping: a memory save that was given up is gone back to' coordinator_t
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
 mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= saved' 'way.point.step < saved'
+by_unit 'older: a save that was removed is offered' coordinator_test 'i < OLDER_SAVES_MAX' 'i < OLDER_SAVES_MAX && keep > 99'
 by_unit 'older: a save is forgotten once there is a newer one' coordinator_test '!self->restore_point.at.pieces' 'self'
 by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'
 mutant 'older: a snapshot forgets the older saves' '&from->older_1' '&from->save_point'

@@ -508,6 +508,7 @@ static void set_windows(struct talk *self, const char *window_ms, uint8_t parts)
                                                   .step_timeout_ms = 5000,
                                                   .connections = 1,
                                                   .parts = parts,
+                                                  .keep = 3,
                                                   .servers =
                                                       servers ? (uint32_t)atoi(servers + 1) : 0,
                                                   .buddies = 1,
@@ -524,6 +525,7 @@ static void set_leases(struct talk *self, const char *task_samples)
                                                  .push_every = 1,
                                                  .pull_every = 1,
                                                  .staleness = 1.5,
+                                                 .keep = 3,
                                                  .task_samples = strtoull(task_samples, NULL, 10),
                                                  .strikes_max = 3,
                                                  .time_min_ms = 2000,
@@ -550,6 +552,11 @@ static void set_rule(struct talk *self, char *line)
         }
         if (strcmp(item, "windows") == 0) {
             set_windows(self, value, PARTS_NONE);
+            continue;
+        }
+        if (strcmp(item, "windows_keep") == 0) { // Behind windows= in its line
+            ((struct wire_windows_config *)(void *)self->rules.strategy)->keep =
+                (uint32_t)strtoul(value, NULL, 10);
             continue;
         }
         if (strcmp(item, "leases") == 0) {

@@ -121,5 +121,5 @@ void saving_hear(const struct lease_pace *self, const struct turn *turn, uint32_
         run->save_point.at.step != saved->step || run->checkpoint.step >= saved->step ||
         !is_right(turn, saved))
         return;
-    turn_put_saved(turn, &saved->digest);
+    turn_put_saved(turn, &saved->digest, leases_config(turn->rules)->keep);
 }

@@ -281,7 +281,7 @@ void standing_register(const struct windows *self, const struct turn *turn)
         if (said->instance != run->roster.members[i].instance || !is_wanted(said, run)) continue;
         // mutant: saves: somebody who took no part says what was saved
         if (!windows_run_saves(run, i, said->instance)) continue;
-        turn_put_saved(turn, &said->saved);
+        turn_put_saved(turn, &said->saved, windows_config(turn->rules)->keep);
         return;
     }
 }
