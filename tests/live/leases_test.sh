@@ -60,7 +60,7 @@ result "servers save their shares beside the training, and the coordinator is ki
 # Of three servers two have a share. They are stopped while we ask which save is the newest: else they could make another one.
 lost= servers=$(pgrep -P $up -f shoal-parameter-server | head -n 2)
 kill -STOP $servers && "$bin/shoal" status --ticket run/run/ticket >now 2>>log &&
-    piece=$(ls run/saves/*/"$(sed -n 's/^ *checkpoint \(step-[0-9]*\).*/\1/p' now)"/parameters.0-*) &&
+    piece=$(ls run/saves/*/"$(sed -n 's/^ *save \(step-[0-9]*\).*/\1/p' now)"/parameters.0-*) &&
     printf 'x' | dd of="$piece" bs=1 seek=100 conv=notrunc 2>>log && kill -9 $servers &&
     wait_for step 320 && grep -q "save\.unread.*parameters" run/run/logs/coordinator.log &&
     lost=$(grep -h "run\.lost_steps .* an older save" run/run/logs/coordinator.log)
