@@ -6,6 +6,7 @@
 
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
+#include "actors/coordinator/overdue.h"
 #include "actors/coordinator/reach_shell.h"
 #include "common/actor/command.h"
 #include "common/actor/run_words.h"
@@ -36,6 +37,7 @@ struct keeper {
     struct reach_shell *reach;
     uint64_t instance; // The number of this process, for the broker
     struct token_rate rate;
+    struct overdue overdue;
     struct wire_run now; // The newest RUN, as it was sent
 };
 
@@ -100,6 +102,26 @@ static void tell_reach(void *arg, const struct reach_answer *answer)
 
 static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
+// Saves in pieces are the members' work: the core puts on record what they say is whole, and misses nothing.
+static uint64_t find_unsaved(struct keeper *self, const struct wire_run *run)
+{
+    const struct run_config *config = &self->config;
+    const bool saves = config_sums(config) && config->checkpoint_shared_dir[0];
+    const struct overdue_rules rules = { .first_step = config->progress_step - 1,
+                                         .steps = saves ? config->checkpoint_steps : 0,
+                                         .passes = saves ? config->checkpoint_passes : 0,
+                                         .batch = config->batch_end };
+    const uint64_t unsaved = overdue_steps(&self->overdue, &rules, run, clock_ms());
+    if (unsaved && !self->now.unsaved_steps)
+        log_line(
+            LOG_WARNING,
+            "save.overdue step=%" PRIu64 " unsaved_steps=%" PRIu64
+            ": several saves were due, and none has become whole; save.failed, save.unfinished or "
+            "save.skipped in the trainers' logs says why",
+            run->step, unsaved);
+    return unsaved;
+}
+
 // RUN has the tokens and steps per second that commits give, for all that show them; the core leaves them
 // 0. What trainers report in PING is of the time in which they compute, and nobody checks it. A run that
 // waits for members, is paused or finished has none, and the time until it goes on does not count.
@@ -118,6 +140,7 @@ static void fill_in(void *arg, uint16_t kind, void *body)
     run->tokens_per_s = (float)pace.tokens_per_s;
     run->steps_per_s = (float)pace.steps_per_s;
     run->silent_ms = pace.silent_ms < UINT32_MAX ? (uint32_t)pace.silent_ms : UINT32_MAX;
+    run->unsaved_steps = find_unsaved(self, run);
     self->now = *run;
 }
 

@@ -46,6 +46,8 @@ struct session {
     uint32_t kills;      // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
     struct lost_steps lost;
+    bool is_unsaved;        // Several saves were due, and none has become whole
+    uint64_t unsaved_since; // The newest save then
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -80,6 +82,23 @@ static void say_lost(struct session *self, const struct wire_run *now)
         say(self, line);
 }
 
+// Once, when saves begin to fail, and once more when there is one again.
+static void say_unsaved(struct session *self, const struct wire_run *now)
+{
+    char line[256];
+    if (now->unsaved_steps && !self->is_unsaved) {
+        snprintf(line, sizeof line,
+                 "no save for %" PRIu64 " steps: several were due. save.failed, save.unfinished or "
+                 "save.skipped in %.100s/trainer-*.log says why",
+                 now->unsaved_steps, self->net.log_dir);
+        say(self, line);
+        self->unsaved_since = now->checkpoint_step;
+    }
+    if (!now->unsaved_steps && self->is_unsaved && now->checkpoint_step > self->unsaved_since)
+        say(self, "the run is saved again");
+    self->is_unsaved = now->unsaved_steps > 0;
+}
+
 // A run that its owner has paused stays so until he says otherwise; one that we had paused we resume.
 static void say_rest(struct session *self, const struct run_view *view)
 {
@@ -100,6 +119,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     if (heard & VIEW_RUN) say_lost(self, &view->now);
+    if (heard & VIEW_RUN) say_unsaved(self, &view->now);
     self->lost.step = view->now.step;
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&

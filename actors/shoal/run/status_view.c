@@ -181,6 +181,8 @@ json_t *status_view_to_json(const char *run, const struct run_view *view,
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
             0 ||
         json_object_set_new(object, "steps_per_s", rate_to_json((double)now->steps_per_s)) != 0 ||
+        json_object_set_new(object, "unsaved_steps",
+                            json_integer((json_int_t)now->unsaved_steps)) != 0 ||
         json_object_set_new(object, "tasks", status_tasks_to_json(&now->tasks)) != 0 ||
         json_object_set_new(object, "pushes",
                             view->pushes.count ? pushes_to_json(view) : json_null()) != 0)
@@ -326,6 +328,10 @@ void status_view_print(const char *run, const struct run_view *view,
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     print_older(&now->older);
+    if (now->unsaved_steps)
+        printf("  no save for %" PRIu64 " steps: several were due. save.failed, save.unfinished or "
+               "save.skipped in the trainers' logs says why\n",
+               now->unsaved_steps);
     if (now->memory_step > now->checkpoint_step)
         printf("  step %" PRIu64
                " is kept in the trainers' memory: if one dies, the run goes on there\n",
