@@ -581,9 +581,9 @@ static bool control(struct epoch *self, const struct turn *turn, const struct wi
     return false;
 }
 
-// True if this order is new. A duplicate gets the answer of the first one. `round` of each answer is the number of the
-// order that it is for: the answer to an earlier one may come to the process that gives the next. A stale order is refused: `round` of
-// that refusal is the number of the newest order, which the next one must exceed. Its sender's clock may be behind another's.
+// True if this order is new. A duplicate gets the answer of the first one. `round` of an answer is the number of the
+// order that it is for, as it may reach the process that gives the next one. A stale order is refused: there `round` is
+// the number of the newest order, which the next one must exceed. Its sender's clock may be behind another's.
 static bool is_new_order(struct epoch *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_control *said = in->body;

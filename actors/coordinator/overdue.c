@@ -1,8 +1,10 @@
+// Steps since the newest save are compared with those between two saves. A save may be late by itself: one is written
+// while the next steps are made, and one may be skipped for it. And where steps take a millisecond three saves are due
+// within a few. So both count: how many were due, and how old the newest one is.
+
 #include "actors/coordinator/overdue.h"
 
-enum {
-    SAVES_MISSED = 3
-}; // One is written while the next steps are made, and one may be skipped for it
+enum { SAVES_MISSED = 3 };
 
 // 0: none is due.
 static uint64_t steps_between(const struct overdue_rules *rules, const struct wire_run *now)

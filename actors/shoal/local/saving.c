@@ -103,6 +103,13 @@ bool saving_is_over(const struct saving *self, const struct testnet *net, uint64
            testnet_gone(net);
 }
 
+bool saving_will_resume(const struct testnet *net)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", net->state_dir, MARK);
+    return access(path, F_OK) == 0;
+}
+
 int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,
                   uint64_t *ret_due_ms)
 {
@@ -110,7 +117,7 @@ int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, str
     char path[PATH_MAX + 32];
     *ret_due_ms = UINT64_MAX;
     snprintf(path, sizeof path, "%s/%s", net->state_dir, MARK);
-    if (self->action != ACTION_RESUME && access(path, F_OK) != 0) return 0;
+    if (self->action != ACTION_RESUME && !saving_will_resume(net)) return 0;
     if (self->action != ACTION_RESUME) {
         *self = (struct saving){ .action = ACTION_RESUME };
         const int rc = testnet_become_owner(net, why);

@@ -38,6 +38,9 @@ uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
 // It is saved, the time is up, the second interrupt has come, or broker or coordinator have ended for good.
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms);
 
+// Whether an earlier `up` had the run paused, so that saving_resume has it go on.
+bool saving_will_resume(const struct testnet *net);
+
 // Has a run go on that an earlier `up` had paused; `self` is zero at first. Call it at each turn; returns when it
 // wants to be called again, UINT64_MAX: all is done. A fault: the run cannot be told.
 int saving_resume(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why,

@@ -99,12 +99,14 @@ static void say_unsaved(struct session *self, const struct wire_run *now)
     self->is_unsaved = now->unsaved_steps > 0;
 }
 
-// A run that its owner has paused stays so until he says otherwise; one that we had paused we resume.
+// A run that its owner has paused stays so until he says otherwise.
 static void say_rest(struct session *self, const struct run_view *view)
 {
     char line[1200];
+    const bool waits_for_owner = view->now.phase == PHASE_PAUSED && self->net.options.own_keys &&
+                                 !self->net.asked_to_stop && !saving_will_resume(&self->net);
     snprintf(line, sizeof line, "%s", run_view_phase(view));
-    if (view->now.phase == PHASE_PAUSED && !self->net.asked_to_stop && self->net.options.own_keys)
+    if (waits_for_owner)
         snprintf(line, sizeof line,
                  "%s; shoal resume -i %.1000s/keys/coordinator.key lets it go on",
                  run_view_phase(view), self->net.state_dir);

@@ -108,7 +108,8 @@ void way_in_print(const struct way_in *self, const struct run_config *config,
     if (!way_in_is_open(self)) return;
     printf("A firewall must let in TCP ports %u to %u. Others join with:\n\n  shoal join %s\n\n",
            self->port, last_port(self), ticket_print(ticket, text));
-    if (config_sums(config) && config->checkpoint_shared_dir[0])
+    // Where servers hold the state, only they write to it
+    if (config_sums(config) && !config_servers(config) && config->checkpoint_shared_dir[0])
         printf("Each of them needs the folder %s, the same one at the same path.\n\n",
                config->checkpoint_shared_dir);
 }

@@ -33,8 +33,8 @@ int way_in_check(const struct way_in *self, struct why *why);
 // Whether the fixed ports are free, too. A fault names the port that is not.
 int way_in_check_ports(const struct way_in *self, struct why *why);
 
-// Prints the ports that a firewall must let in and the line by which others join. Nothing, if nobody
-// can.
+// Prints the ports that a firewall must let in, the line by which others join, and the folder that they need. Nothing, if
+// nobody can join.
 void way_in_print(const struct way_in *self, const struct run_config *config,
                   const struct ticket *ticket);
 

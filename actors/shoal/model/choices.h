@@ -64,8 +64,8 @@ struct choices_options {
     size_t shots_count;
     bool (*asked)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
     void *arg;
-    FILE *
-        scores; // Or NULL; gets a line for each question. FAULT_IO, and no more are asked: it cannot be written
+    // Or NULL; gets a line for each question. If it cannot be written, asking ends with FAULT_IO
+    FILE *scores;
     const char *scores_path; // For faults
 };
 struct choices_result {
