@@ -256,12 +256,21 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
         begin_epoch(self, pace_live, turn, late);
 }
 
+// Who holds the newest step reports its digest within moments. One whose learner hangs goes on saying by its PINGs that
+// it holds the step: it is believed for as long as one is searched for that may hold it.
+static bool are_pings_believed(const struct epoch *self, const struct turn *turn)
+{
+    // mutant: windows: who says that it holds the step and never reports it is believed for ever
+    return !self->claimed_ms || turn->now_ms - self->claimed_ms < search_ms(turn);
+}
+
 // A Cooldown that can never end: nobody holds the present step, and it has no digest, or it is the
 // last one and nobody keeps its parameters.
 static bool is_stuck(const struct epoch *self, const struct turn *turn)
 {
+    const bool is_here = holdings_somebody_has(turn) && are_pings_believed(self, turn);
     // mutant: restore: a last cooldown that nobody keeps has no restore point
-    return turn->run->phase == PHASE_COOLDOWN && !holdings_somebody_has(turn) &&
+    return turn->run->phase == PHASE_COOLDOWN && !is_here &&
            (!run_has_digest(turn->run) ||
             (all_done(turn) && !holdings_are_kept(&self->holdings, turn)));
 }
@@ -286,14 +295,23 @@ static uint32_t trainers_heard(const struct turn *turn)
     return heard;
 }
 
+// Somebody here holds the newest step.
+static bool is_held(struct epoch *self, const struct turn *turn)
+{
+    // mutant: windows: who has reported the step is not among those that hold it
+    const bool is_here = holdings_somebody_says(&self->holdings, turn);
+    if (!is_here || holdings_somebody_reports(&self->holdings, turn)) self->claimed_ms = 0;
+    else if (!self->claimed_ms) self->claimed_ms = turn->now_ms;
+    return is_here && are_pings_believed(self, turn);
+}
+
 // No process is left that holds the newest step: it lay in the memory of processes that have died or were stopped.
 // Enough members are here to go on, so it is not the coordinator that is cut off. Members that may only be late get
 // their time; if each of them has been replaced by a newer process, none is waited for.
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    // mutant: windows: who has reported the step is not among those that hold it
-    const bool is_here = holdings_somebody_says(&self->holdings, turn);
+    const bool is_here = is_held(self, turn);
     const bool few = trainers_heard(turn) < turn->rules->init_min_clients;
     if (!turn->pace->trusted || is_here || !few) self->few_ms = 0;
     else if (!self->few_ms) self->few_ms = turn->now_ms;
@@ -384,7 +402,7 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
     const uint8_t phase = turn->run->phase;
     const bool waits = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_COOLDOWN;
     // mutant: windows: a search of an earlier epoch goes on
-    if (!waits) self->lost_ms = 0;
+    if (!waits) self->lost_ms = self->claimed_ms = 0;
     if (waits && look_lost(self, turn)) return;
     switch (phase) {
     case PHASE_FINISHED:

@@ -20,6 +20,8 @@ struct epoch {
     uint64_t lost_ms; // Since when enough members are here and none holds it; 0: not so
     // Since when nobody here holds it, and too few trainers are here to go back; 0: not so
     uint64_t few_ms;
+    // Since when members that are here say by PINGs that they hold it, and none reports it; 0: not so
+    uint64_t claimed_ms;
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out
 };

@@ -243,8 +243,9 @@ bool holdings_are_saved_soon(const struct holdings *self, const struct turn *tur
     return soon;
 }
 
-// Members that are here, keep parameters, and hold the newest step by their PING or, if `self` has them, reports.
-static bool enough_say(const struct holdings *self, const struct turn *turn)
+// Members that are here, keep parameters, and hold the newest step by their reports, if `self` has them, or by their
+// PINGs, if `heeds_pings`.
+static bool enough_say(const struct holdings *self, bool heeds_pings, const struct turn *turn)
 {
     const struct run *run = turn->run;
     uint32_t holders = 0;
@@ -254,16 +255,21 @@ static bool enough_say(const struct holdings *self, const struct turn *turn)
         const bool reports =
             self && self->of[i].known && self->of[i].step == run->step && !has_part;
         holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
-                   (reports || turn->presence->step_held[i] >= run->step);
+                   (reports || (heeds_pings && turn->presence->step_held[i] >= run->step));
     }
     return holders > liars(turn, roster_trainers(&run->roster, run->number));
 }
 
-bool holdings_somebody_has(const struct turn *turn) { return enough_say(NULL, turn); }
+bool holdings_somebody_has(const struct turn *turn) { return enough_say(NULL, true, turn); }
 
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn)
 {
-    return enough_say(self, turn);
+    return enough_say(self, true, turn);
+}
+
+bool holdings_somebody_reports(const struct holdings *self, const struct turn *turn)
+{
+    return enough_say(self, false, turn);
 }
 
 bool holdings_are_kept(const struct holdings *self, const struct turn *turn)

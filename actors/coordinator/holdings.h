@@ -62,6 +62,9 @@ bool holdings_somebody_has(const struct turn *turn);
 // a member that has only its part again does not count.
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn);
 
+// The same by reports alone.
+bool holdings_somebody_reports(const struct holdings *self, const struct turn *turn);
+
 // A member whose process may still live, and took part in the newest step, or said that it holds it, or has not said
 // yet what it holds; or it can make that step. It is here, or its lease ran out and nothing has taken its place. The
 // first one by index; NO_MEMBER: there is none.
