@@ -69,11 +69,12 @@ by_seed() {                                         # NAME: the first seed that 
     fi
 }
 
-by_test() {                                         # NAME TEST: the first of its cases that fails
-    local what
+by_test() {                                         # NAME TEST: the first of its cases that fails, or that it died
+    local what code=0
     build "unit/$2" || { echo "$1: does not build"; broken=$((broken + 1)); return; }
-    what=$("build/unit/$2" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
-    [ -n "$what" ] && verdict "$1" unit "$2: $what" || verdict "$1" - ''
+    "build/unit/$2" >"$copy/out" 2>&1 || code=$?
+    what=$(sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' "$copy/out" | head -n 1)
+    [ $code -eq 0 ] && verdict "$1" - '' || verdict "$1" unit "$2: ${what:-ended with code $code}"
 }
 
 is_asked_for() {                                    # its name and where its marks are
