@@ -18,7 +18,6 @@
 #include "common/actor/command.h"
 #include "common/base/clock.h"
 #include "common/kernel/pool.h"
-#include "common/net/addresses.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -521,7 +520,7 @@ static int find_way_in(struct up *up, const char *state_dir, struct why *why,
         snprintf(up->last, sizeof up->last, "%s", ticket.address);
         snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - ticket.address) : 0,
                  ticket.address);
-        if (!up->bind && host[0] && !addresses_is_loopback(host)) ret_way_in->bind = host;
+        if (!up->bind && host[0]) ret_way_in->bind = host;
         if (!port && last_port > 0 && last_port <= 65536 - POST_PORTS)
             ret_way_in->port = (uint32_t)last_port;
     }
@@ -541,7 +540,7 @@ static void word_way_in(const struct up *up, const struct way_in *way_in, char *
                  "the broker is at %s now, and was at %s last time: a ticket of that time does not "
                  "lead here\n",
                  now, up->last);
-    else if (up->last[0] && !up->bind && way_in_is_open(way_in))
+    else if (up->last[0] && !up->bind && strcmp(way_in_address(way_in), WAY_IN_DEFAULT) != 0)
         snprintf(text, max, "at %s, as last time; --bind changes it\n", now);
 }
 

@@ -14,7 +14,7 @@
 
 const char *way_in_address(const struct way_in *self)
 {
-    return self->bind ? self->bind : "127.0.0.1";
+    return self->bind ? self->bind : WAY_IN_DEFAULT;
 }
 
 bool way_in_is_open(const struct way_in *self)

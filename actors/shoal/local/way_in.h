@@ -9,8 +9,10 @@
 #include "common/actor/ticket.h"
 #include "common/config/run_config.h"
 
+#define WAY_IN_DEFAULT "127.0.0.1" // For this machine alone
+
 struct way_in {
-    const char *bind;      // The address; NULL: 127.0.0.1, for this machine alone
+    const char *bind;      // The address; NULL: WAY_IN_DEFAULT
     uint32_t port;         // Of the broker: this and the one above
     uint32_t members_port; // Of the first of the others; 0: any free ones
     uint32_t members;      // How many of them
@@ -23,7 +25,7 @@ void way_in_set_members(struct way_in *self, const struct run_config *config, ui
 
 uint32_t way_in_member_port(const struct way_in *self, uint32_t index); // 0: any free one
 
-const char *way_in_address(const struct way_in *self); // `bind`, or 127.0.0.1
+const char *way_in_address(const struct way_in *self); // `bind`, or the default
 bool way_in_is_open(const struct way_in *self);        // Others can reach the address
 
 // FAULT_USAGE: it is no IPv4 address of this machine that others can reach, or there are not so many
