@@ -370,7 +370,7 @@ mutant 'saves: a snapshot forgets the save that is being written' drop
 mutant 'saves: the save that a restore needs is removed' 'older_saves_spare(' 'UINT64_MAX | older_saves_spare('
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
 by_unit 'saves: a checkpoint of a step that is saved in pieces is not registered' coordinator_test '&& run->checkpoint.pieces)' '&& false)'
-mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
+by_unit 'saves: a run is finished without a checkpoint that other tools read' coordinator_test '&& !run->checkpoint.pieces' ''
 by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
     'in != window' 'in != window && !stands'
 by_unit 'saves: the data position of a save is that of a later step' coordinator_test \
@@ -411,7 +411,7 @@ by_unit 'leases: a process is dealt the task that it has just failed' leases_tes
 by_unit 'leases: a process that fails every task is dealt the next one' coordinator_test \
     'self->failures[member] >= LEASES_FAILURES' '!self'
 by_unit 'leases: a trainer that fails every task goes on' leases_member_test 'self->failed >= LEASES_FAILURES' '!self'
-by_unit 'leases: a task is dealt though no room is left for its strike' leases_test drop
+by_unit 'leases: a task is dealt though no room is left for its strike' leases_test '>= STRIKES_KEPT_MAX' '>= STRIKES_KEPT_MAX + LEASES_MAX'
 by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
 by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \
     '&& member + instance < UINT64_MAX'

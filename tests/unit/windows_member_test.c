@@ -371,6 +371,10 @@ static void who_holds_a_share_says_so_until_the_next_window(void **unused)
     assert_true(stands && stands->share && !stands->lost && stands->window == 1);
     hear_window(2, STEP + 2, 1, 1, STEP + 2);
     now_ms += 5000;
+    hear(FRAME_WAKE, NULL, HEARD_TICK); // The learner has not said anything of it yet
+    stands = said(FRAME_STANDS);
+    assert_true(stands && !stands->share && stands->window == 2);
+    now_ms += 5000;
     hear(FRAME_BROKE, &(struct wire_broke){ .window = 2, .step = STEP + 2 }, 0);
     stands = said(FRAME_STANDS);
     assert_true(stands && !stands->share && stands->window == 2);
