@@ -5,6 +5,7 @@
 #     tests/sim/mutants.sh                all of them, at most 5000 seeds each
 #     tests/sim/mutants.sh tally vote     those whose name or file has one of these in it
 #     SEEDS=500 tests/sim/mutants.sh
+#     FROM='a vote is sent' tests/sim/mutants.sh  from the first of that name on
 #     tests/sim/mutants.sh --check        runs none: only that each still finds what it breaks, and that no mark
 #                                         is left over
 #
@@ -31,7 +32,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-seeds=${SEEDS:-5000} only=("$@") lived=0 broken=0
+seeds=${SEEDS:-5000} from=${FROM:-} only=("$@") lived=0 broken=0
 export MARKS=$copy/marks CHECK=
 [ "${1:-}" != --check ] || CHECK=1 only=()
 
@@ -72,13 +73,15 @@ by_seed() {                                         # NAME: the first seed that 
 by_test() {                                         # NAME TEST: the first of its cases that fails, or that it died
     local what code=0
     build "unit/$2" || { echo "$1: does not build"; broken=$((broken + 1)); return; }
-    "build/unit/$2" >"$copy/out" 2>&1 || code=$?
+    timeout 60 "build/unit/$2" >"$copy/out" 2>&1 || code=$? # One that waits for what does not come has noticed
     what=$(sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' "$copy/out" | head -n 1)
     [ $code -eq 0 ] && verdict "$1" - '' || verdict "$1" unit "$2: ${what:-ended with code $code}"
 }
 
 is_asked_for() {                                    # its name and where its marks are
     local part
+    [[ $1 != *"$from"* ]] || from=
+    [ -z "$from" ] || return 1
     for part in "${only[@]}"; do [[ $1 != *"$part"* ]] || return 0; done
     [ ${#only[@]} -eq 0 ]
 }
