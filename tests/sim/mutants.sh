@@ -650,7 +650,7 @@ mutant 'audit: the base is not that of the result' '.base = before->last.base' \
     '.base = before->last.step % 3 ? before->last.base : before->last_commit'
 mutant 'audit: an audit names the residual that it leads to' \
     '.residual_from = accepted->residual_from' '.residual_from = accepted->residual_to'
-mutant 'audit: an ejected member is audited again' drop
+by_unit 'audit: an ejected member is audited again' coordinator_test drop
 mutant 'audit: draws follow from what no record says' 'run->run_seed' 'run->run_seed ^ turn->presence->heard_ms[0]'
 mutant 'round: the witnesses follow from what no record says' \
     after '
