@@ -123,14 +123,12 @@ static bool all_done(const struct turn *turn)
 }
 
 // Where members trust one another the last state lies in their memory alone, and nothing leads out of Finished. So a run
-// that has a checkpointer is not finished before that, or a save, has the state: it may be away (seed 65150). Its name;
-// NULL: none is waited for.
+// that has a checkpointer is not finished before the state is in a checkpoint or a save (seed 65150). One that is away may
+// come back, and any other may write it. The name of the first that has not left; NULL: none is waited for.
 static const char *last_writer(const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const bool on_disk =
-        run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
-    if (!all_done(turn) || !turn->pace->trusted || on_disk) return NULL;
+    if (!all_done(turn) || !turn->pace->trusted || holdings_saved(turn)) return NULL;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct wire_member *member = &run->roster.members[i];
         if (member->role == ACTOR_CHECKPOINTER && member->state != MEMBER_WITHDRAWN &&
@@ -374,7 +372,8 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
         if (turn->now_ms < turn->presence->deadline_ms) return;
         outbox_note(turn->out,
                     "run.unfinished step=%" PRIu64
-                    ": the last parameters are in memory alone; waiting for %s to write them",
+                    ": the last parameters are in memory alone; waiting for %s, or another "
+                    "checkpointer, to write them: is one running, and has its disk room?",
                     run->step, last_writer(turn));
         turn_arm(turn);
         return;

@@ -224,12 +224,16 @@ void holdings_forget(struct holdings *self)
 
 // ---- does the newest step live on? --------------------------------------------------------------
 
-bool holdings_checkpointed(const struct turn *turn)
+bool holdings_saved(const struct turn *turn)
 {
     const struct run *run = turn->run;
+    return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
+}
+
+bool holdings_checkpointed(const struct turn *turn)
+{
     // mutant: saves: a run is finished without a checkpoint that other tools read
-    return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest) &&
-           !run->checkpoint.pieces;
+    return holdings_saved(turn) && !turn->run->checkpoint.pieces;
 }
 
 bool holdings_are_saved_soon(const struct holdings *self, const struct turn *turn)

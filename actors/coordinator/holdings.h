@@ -49,7 +49,10 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
 
 // ---- does the newest step live on?
 
-// The newest checkpoint is of the present step and digest, and other tools read it: it is not a save in pieces.
+// The newest checkpoint or save is of the present step and digest.
+bool holdings_saved(const struct turn *turn);
+
+// The same, and other tools read it: it is not a save in pieces.
 bool holdings_checkpointed(const struct turn *turn);
 
 // A checkpointer reports the present step: it has a copy of it and is writing that.

@@ -3,7 +3,10 @@
 
 #include <stdint.h>
 
-enum { SHOW_MAX = 64 };
+enum {
+    SHOW_MAX = 64,
+    SHOW_NAMES = 32 // The least width of a column of names: that of all without labels
+};
 
 const char *show_s(uint64_t count);                       // Of a plural: "s", but "" of one
 char *show_count(double value, char text[SHOW_MAX]);      // 987, 18.4k, 3.20M

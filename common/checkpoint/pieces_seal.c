@@ -490,20 +490,20 @@ static void retire_older(int root, const struct pieces_save *save, size_t keep, 
 static int check_ours(int root, const struct pieces_save *save, struct why *why)
 {
     struct checkpoint_steps list;
-    struct why foreign;
+    struct why foreign = { 0 };
     const int rc = checkpoint_root_steps(root, save->root, why, &list);
     bool has_ours = false, has_foreign = false;
     for (size_t i = 0; rc == 0 && i < list.count && !has_ours; i++) {
         struct pieces_manifest manifest;
         if (!read_manifest_of(root, list.steps[i], &manifest)) continue;
         has_ours = is_ours(&manifest, save);
-        if (!has_foreign)
+        if (!has_ours && !has_foreign)
             why_set(&foreign, FAULT_FOREIGN,
                     "step %" PRIu64 " is of run '%s', born %" PRIu64 ", ours is '%s', born %" PRIu64
                     "; nothing removed",
                     list.steps[i], manifest.about.run, manifest.about.born_unix_ms, save->run,
                     save->born_unix_ms);
-        has_foreign = true;
+        has_foreign |= !has_ours;
         pieces_manifest_clear(&manifest);
     }
     // mutant: pieces: the saves of another run are removed

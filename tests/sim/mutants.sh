@@ -373,7 +373,7 @@ mutant 'saves: a snapshot forgets the save that is being written' drop
 mutant 'saves: the save that a restore needs is removed' 'older_saves_spare(' 'UINT64_MAX | older_saves_spare('
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
 by_unit 'saves: a checkpoint of a step that is saved in pieces is not registered' coordinator_test '&& run->checkpoint.pieces)' '&& false)'
-by_unit 'saves: a run is finished without a checkpoint that other tools read' coordinator_test '&& !run->checkpoint.pieces' ''
+by_unit 'saves: a run is finished without a checkpoint that other tools read' coordinator_test '&& !turn->run->checkpoint.pieces' ''
 by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
     'in != window' 'in != window && !stands'
 by_unit 'saves: the data position of a save is that of a later step' coordinator_test \

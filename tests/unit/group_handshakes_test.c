@@ -1,5 +1,5 @@
-// group_handshakes: who is let into a group, how many handshakes are answered, and which connection is made anew. The
-// other end of each handshake is here, and made by hand.
+// group_handshakes -- the rules at a group's door: who is let in, how many handshakes are answered, when a broken
+// connection is made again. This test makes the other end of each handshake by hand.
 
 #include "tests/unit/group_fixture.h"
 

@@ -8,8 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NAME_WIDTH = 32 }; // At least: that of all names without labels
-
 static const struct run_unit *report_unit(const struct ledger_report *report)
 {
     return run_words_unit(report->has_leases    ? FRAME_LEASES_CONFIG
@@ -127,7 +125,7 @@ static void print_share(const struct report_member *member, const struct ledger_
 static void print_report(const struct ledger_report *report)
 {
     char hex[HASH_HEX], start[SHOW_MAX], units[16];
-    int width = NAME_WIDTH;
+    int width = SHOW_NAMES;
     snprintf(units, sizeof units, "%ss", report_unit(report)->name);
     printf("run %s, from the ledger: %s, coordinator started %s\n\n", report->run,
            report_phase(report), show_start(report->incarnation, start));

@@ -9,10 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    MEMBERS_SHOWN = 40,
-    NAME_WIDTH = 32 // At least: that of all names without labels
-};
+enum { MEMBERS_SHOWN = 40 };
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
@@ -206,7 +203,7 @@ const char *status_show_heard(const struct last_heard *heard, char text[SHOW_MAX
 static void print_members(const struct run_view *view, const struct watch_heard *heard)
 {
     char text[SHOW_MAX];
-    int width = NAME_WIDTH;
+    int width = SHOW_NAMES;
     for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++)
         width = show_wider(width, view->roster.members[i].name);
     for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++) {
@@ -271,7 +268,7 @@ static void print_tasks(const struct wire_task_counts *tasks)
 static void print_pushes(const struct run_view *view)
 {
     char text[SHOW_MAX];
-    int width = NAME_WIDTH;
+    int width = SHOW_NAMES;
     if (view->pushes.count == 0) return;
     for (uint32_t i = 0; i < view->pushes.count; i++)
         width = show_wider(width, pusher_name(view, &view->pushes.lines[i]));

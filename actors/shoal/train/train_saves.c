@@ -95,8 +95,8 @@ int train_saves_newest(const struct train_settings *settings, struct why *why, u
     // Its checkpoints may be far behind its saves: to go on from them is for the user to say
     if (rc < 0)
         return why_wrap(why, rc == FAULT_NOT_FOUND ? FAULT_IO : rc,
-                        "the saves of this training cannot be read. Without the file %s/" BORN_FILE
-                        " it begins anew, or with --resume goes on from its checkpoints",
+                        "the saves of this training cannot be read. Remove the file %s/" BORN_FILE
+                        " to begin anew, or to go on from its checkpoints with --resume",
                         settings->checkpoint_dir);
     if (count == 0) return why_set(why, FAULT_NOT_FOUND, "%s has no whole save", root);
     *ret_step = steps[0];
