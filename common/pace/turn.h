@@ -33,8 +33,8 @@ struct turn {
 // outbox after this call.
 void turn_put(const struct turn *turn, uint16_t kind, const void *record);
 
-// The save in pieces of the newest step that is saved (run->save_point) is whole, with this digest of all of the state. `keep`: as in
-// the run's configuration.
+// The save in pieces of the newest step that is saved (run->save_point) is whole, with this digest of all of the state.
+// `keep`: how many saves stay on disk, as the run's configuration says.
 void turn_put_saved(const struct turn *turn, const struct hash *digest, uint32_t keep);
 
 // Enters a phase: puts the record with its cause, sets the deadline, and adds a note for the log.

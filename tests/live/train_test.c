@@ -244,7 +244,7 @@ static void a_killed_training_goes_on_from_its_saves(void **state)
     snprintf(line, sizeof line, "mv '%s/shared' '%s/gone' && mkdir '%s/shared'", folder, folder,
              folder);
     assert_int_equal(system(line), 0);
-    expect(SAVING "--resume", EX_IOERR, "with --resume goes on from its checkpoints");
+    expect(SAVING "--resume", EX_IOERR, "to go on from its checkpoints with --resume");
     // On another machine that sees the saves, and nothing else of the training
     snprintf(line, sizeof line, "rm -r '%s/shared' '%s/b' && mv '%s/gone' '%s/shared'", folder,
              folder, folder, folder);

@@ -471,8 +471,8 @@ static bool needs(const struct turn *turn, uint32_t member)
 
 static uint32_t servers(const struct rules *rules) { return leases_config(rules)->servers; }
 
-// The newest group was lost before its first step. Each of its processes keeps the state that the group began with for
-// others, who fetch it from there, and says by its PINGs that it holds nothing itself (seed 304535).
+// The newest group was lost before its first step, or the run has gone back to that step. Each process of the group keeps
+// the state that it began with for others, who fetch it from there. By its PINGs it holds nothing itself (seed 304535).
 static bool keeps_first(const struct turn *turn, uint32_t member, uint64_t instance)
 {
     const struct leases_run *run = own(turn);
