@@ -1,6 +1,7 @@
 // What several commands need; shoal_main.c finds the command.
 
 #include "actors/shoal/shoal.h"
+#include "common/base/sealed_json.h"
 #include "common/kernel/pool.h"
 #include <errno.h>
 #include <math.h>
@@ -24,8 +25,7 @@ json_t *shoal_number(double value) { return isfinite(value) ? json_real(value) :
 
 json_t *shoal_hash(const struct hash *hash)
 {
-    char hex[HASH_HEX];
-    return hash_is_none(hash) ? json_null() : json_string(hash_to_hex(hash, hex));
+    return hash_is_none(hash) ? json_null() : sealed_json_hash(hash);
 }
 
 json_t *shoal_text(const char *text)
