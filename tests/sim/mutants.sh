@@ -827,7 +827,8 @@ by_unit 'windows: a member that never says its later steps is waited for' coordi
     '(self->behind_ms &&' '(false && self->behind_ms &&'
 by_unit 'windows: a search for a lost state counts as a barrier' coordinator_test \
     'turn->run->epoch == self->barrier_epoch' 'true'
-mutant 'windows: members that have said nothing are enough to give a step up' 'turn->presence->pinged[i]' 'true'
+by_unit 'windows: members that have said nothing are enough to give a step up' coordinator_test \
+    'turn->presence->pinged[i]' 'true'
 by_unit 'windows: a process that may come back is not waited for' coordinator_test '(!turn->presence->pinged[i] && !is_old) ||' '(is_old && knew) ||'
 by_unit 'keeping: copies from before a restore are kept' coordinator_test \
     'said->kept_window == of->copied_window &&' ''
