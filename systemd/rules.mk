@@ -1,7 +1,14 @@
-# make install: the programs, their units, users and folders, and the demo's settings.
+# make install: the programs, their units, users and folders, the demo's settings, and the library with its headers for
+# programs of one's own (pkg-config shoal).
 PREFIX     ?= /usr/local
 sysconfdir ?= /etc
 DESTDIR    ?=
+LIBDIR      = $(DESTDIR)$(PREFIX)/lib
+INCLUDEDIR  = $(DESTDIR)$(PREFIX)/include/shoal
+VERSION     = $(shell sed -n 's/.*SHOAL_VERSION "\([0-9.]*\)"/\1/p' common/actor/command.h)
+# The headers that such a program includes (tests/example), and those that they include.
+API         = common/checkpoint/world.h common/group/group.h common/crypto/identity.h
+API_HEADERS = $(sort $(filter %.h %.def,$(shell printf '\043include "%s"\n' $(API) | $(CC) -I. -MM -x c -)))
 
 install: all                                    ## Install (PREFIX, DESTDIR, sysconfdir)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system \
@@ -19,8 +26,13 @@ install: all                                    ## Install (PREFIX, DESTDIR, sys
 	install -m 644 $(B)/shoal.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
 	install -m 644 config/demo/* $(DESTDIR)$(PREFIX)/share/shoal/demo
 	install -m 644 systemd/shoal.env $(DESTDIR)$(PREFIX)/share/shoal
+	install -d $(LIBDIR)/pkgconfig
+	install -m 644 $(B)/libshoal.a $(LIBDIR)
+	sed -e 's#@prefix@#$(PREFIX)#g' -e 's#@libs@#$(LIBS)#g' -e 's#@version@#$(VERSION)#g' common/shoal.pc.in > $(LIBDIR)/pkgconfig/shoal.pc
+	for h in $(API_HEADERS); do install -D -m 644 $$h $(INCLUDEDIR)/$$h || exit 1; done
 
 uninstall:                                      ## Remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(BINS)))
+	rm -rf $(INCLUDEDIR) $(LIBDIR)/libshoal.a $(LIBDIR)/pkgconfig/shoal.pc
 	rm -rf $(DESTDIR)$(PREFIX)/share/shoal $(DESTDIR)$(PREFIX)/lib/shoal $(DESTDIR)$(PREFIX)/lib/systemd/system/shoal*
 	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/shoal.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
