@@ -255,11 +255,14 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
 }
 
 // Who holds the newest step reports its digest within moments. One whose learner hangs goes on saying by its PINGs that
-// it holds the step: it is believed for as long as one is searched for that may hold it.
+// it holds the step: it is believed for as long as one is searched for that may hold it. But if most say so, it is us whom
+// they do not hear: they report once they do (seed 57974).
 static bool are_pings_believed(const struct epoch *self, const struct turn *turn)
 {
     // mutant: windows: who says that it holds the step and never reports it is believed for ever
-    return !self->claimed_ms || turn->now_ms - self->claimed_ms < search_ms(turn);
+    return !self->claimed_ms || turn->now_ms - self->claimed_ms < search_ms(turn) ||
+           // mutant: windows: most hold the step and do not hear us, and the run goes back
+           holdings_most_have(turn);
 }
 
 // A Cooldown that can never end: nobody holds the present step, and it has no digest, or it is the

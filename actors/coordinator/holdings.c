@@ -264,6 +264,19 @@ static bool enough_say(const struct holdings *self, bool heeds_pings, const stru
     return holders > liars(turn, roster_trainers(&run->roster, run->number));
 }
 
+bool holdings_most_have(const struct turn *turn)
+{
+    uint32_t have = 0, heard = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        if (!role_takes_steps(turn->run->roster.members[i].role) || !turn_is_live(turn, i) ||
+            !turn->presence->pinged[i])
+            continue;
+        heard++;
+        have += turn->presence->step_held[i] >= turn->run->step && !is_doubted(turn, i);
+    }
+    return 2 * have > heard;
+}
+
 bool holdings_somebody_has(const struct turn *turn) { return enough_say(NULL, true, turn); }
 
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn)

@@ -58,6 +58,10 @@ bool holdings_checkpointed(const struct turn *turn);
 // A checkpointer reports the present step: it has a copy of it and is writing that.
 bool holdings_are_saved_soon(const struct holdings *self, const struct turn *turn);
 
+// More than half of the trainers and servers that are here, and have said what they hold, hold the present step by their
+// newest PINGs.
+bool holdings_most_have(const struct turn *turn);
+
 // The newest PINGs of members that keep parameters report the present step: of more of them than may lie.
 bool holdings_somebody_has(const struct turn *turn);
 

@@ -935,6 +935,8 @@ by_unit 'windows: who can make the newest step is not waited for' coordinator_te
 by_unit 'windows: who stands at the newest step is not among those that hold it' coordinator_test drop
 by_unit 'windows: who says that it holds the step and never reports it is believed for ever' coordinator_test \
     '!self->claimed_ms ||' 'true ||'
+by_unit 'windows: most hold the step and do not hear us, and the run goes back' coordinator_test \
+    'holdings_most_have(turn)' '(holdings_most_have(turn) && !turn)'
 by_unit 'windows: who has reported the step is not among those that hold it' coordinator_test \
     'holdings_somebody_says(&self->holdings, turn)' 'holdings_somebody_has(turn)'
 by_unit 'windows: who has said once that it can make a step is waited for' coordinator_test 'said->has && !said->share ? said->step + 1 : 0' \
