@@ -176,7 +176,7 @@ static bool is_lost(const struct sim *sim)
     if (own_of(sim)->unsettled) return true;
     for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
         const uint8_t id = check_node(sim, i), state = sim->ghost.members[i].state;
-        if (id != NOBODY && sim->nodes[id].up &&
+        if (id != NOBODY && sim->nodes[id].up && !faults_is_deaf(sim, id) &&
             (state == MEMBER_HEALTHY || state == MEMBER_PENDING) && keeps(sim, id, check_step(sim)))
             return false;
     }

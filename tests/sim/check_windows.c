@@ -232,7 +232,7 @@ static bool is_lost(const struct sim *sim)
 {
     const uint64_t step = check_step(sim);
     for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
-        if (!is_in_run(sim, i)) continue;
+        if (!is_in_run(sim, i) || faults_is_deaf(sim, check_node(sim, i))) continue;
         const struct learner *learner = &sim->nodes[check_node(sim, i)].learner;
         const struct sim_shares *shares = &learner->exchange.shares;
         if (learner->holding && learner->step == step && !shares->only && !shares->dropped &&

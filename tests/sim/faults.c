@@ -136,6 +136,7 @@ static void redraw_partition(struct sim *self)
     }
     self->far = self->far ? 0 : (uint32_t)roll(self, 1u << self->nodes_count);
     if (!self->far) return;
+    self->far_ms = self->now_ms;
     uint64_t way = roll(self, 3); // Both ways, or one
     self->deaf = way != 1, self->mute = way != 2;
     self->faults[PARTITION]++;
@@ -149,7 +150,16 @@ static void leave_behind(struct sim *self)
     if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
     self->far = 1u << between(self, 1, self->plan.trainers);
     self->deaf = self->mute = true;
+    self->far_ms = self->now_ms;
     self->faults[PARTITION]++;
+}
+
+bool faults_is_deaf(const struct sim *sim, uint8_t id)
+{
+    const bool is_far = sim->far >> id & 1, are_we = sim->far >> COORDINATOR & 1;
+    const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)sim->plan.rules.lease_ms;
+    return faulty(sim) && is_far != are_we && (is_far ? sim->deaf : sim->mute) &&
+           !(is_far ? sim->mute : sim->deaf) && sim->now_ms - sim->far_ms >= search_ms;
 }
 
 void faults_draw(struct sim *self)

@@ -668,6 +668,7 @@ struct sim {
     struct flight **heap;
     uint32_t heap_count, heap_max;
     uint32_t far;    // Nodes beyond the partition, as bits
+    uint64_t far_ms; // Since when
     bool deaf, mute; // Which ways it cuts: towards them, from them
     uint64_t faults[FAULT_KINDS], commits_at_heal;
     struct letter letters[LETTERS_MAX]; // That liars sent, for sending again
@@ -849,6 +850,9 @@ void intruder_clear(struct sim *self);
 // What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
 void check_restore(struct sim *sim, const struct wire_record_restore *record);
 void check_begin_anew(struct sim *sim);                     // The ledger is lost
+// Its PINGs reach the coordinator, and it has heard nothing of it for as long as one is searched for that may hold the
+// newest step. Unless most hold the step the run may go back without it.
+bool faults_is_deaf(const struct sim *sim, uint8_t id);
 bool check_is_of_before(const struct sim *sim, uint8_t id); // Lives in a run whose ledger was lost
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
 // At some time of this run, or of one before it whose ledger was lost.
