@@ -1,10 +1,12 @@
 #pragma once
 // learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core
 // says of groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and
-// learner_leases_settle.c, which puts the state together, and learner_leases_save.c, which saves it; for them alone.
+// learner_leases_settle.c, which puts the state together, learner_leases_save.c, which saves it, and
+// learner_leases_copies.c, which copies it in memory; for them alone.
 
 #include "common/learner/async_server.h"
 #include "common/learner/async_trainer.h"
+#include "common/learner/learner_copies.h"
 #include "common/learner/learner_gather.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_links.h"
@@ -67,6 +69,7 @@ struct learner_lease_work {
     // A server's
     struct async_server *server;
     struct learner_saver saver;
+    struct learner_copies copies;
     // What each server knew, as the state that is held was saved; NULL: it was not, or by another number of servers.
     struct async_server *loaded;
     uint32_t loaded_count;
@@ -136,6 +139,17 @@ void learner_lease_saves_look(struct learner *self);
 bool learner_lease_saves_have_ended(const struct learner *self);
 void learner_lease_saves_close(struct learner *self);
 void learner_lease_save(struct learner *self, const struct wire_take_share *said);
+
+// Copies of a server's share in memory. _memory: the most that they take. _begin: a group is taken. _kept: a memory save is
+// on record. learner_lease_copy, learner_lease_list: the jobs. _look: has the newest been hashed? _close waits for it.
+uint64_t learner_lease_copies_memory(const struct learner *self);
+void learner_lease_copies_begin(struct learner *self);
+void learner_lease_copies_kept(struct learner *self, const struct wire_kept *said);
+void learner_lease_copy(struct learner *self, const struct wire_save_share *said);
+void learner_lease_list(struct learner *self, const struct wire_keep_shares *said);
+void learner_lease_copies_look(struct learner *self);
+bool learner_lease_copies_have_ended(const struct learner *self);
+void learner_lease_copies_close(struct learner *self);
 
 // A state has been loaded: from this save (keeps what its servers knew), or, NULL, from elsewhere. Faults of
 // pieces_read; FAULT_FOREIGN: what the servers knew cannot be.
