@@ -78,16 +78,32 @@ static struct interval longest_share(const struct learner *self, uint32_t server
     return share;
 }
 
-// What a server keeps for each trainer: the gradient that comes, and the parameters that go.
-static uint64_t rooms(struct interval share, uint32_t trainers)
+// What a server keeps for each trainer: the gradient that comes, and the parameters that go. In bf16 it is half of that,
+// and the same once more for the parameters that go to one.
+static uint64_t rooms(const struct learner *self, struct interval share, uint32_t trainers)
 {
-    return trainers * interval_length(share) * sizeof(float);
+    return (trainers + learner_lease_halves(self)) * learner_lease_words(self, share) *
+           sizeof(float);
 }
 
-// What a trainer sums batches in, if a push has several, or is on its way while the next batch is computed.
+int learner_lease_take_words(struct learner *self, uint64_t floats, struct why *why)
+{
+    struct learner_lease_work *work = work_of(self);
+    const uint64_t count = learner_lease_halves(self) ? bf16_words_count(floats) : 0;
+    if (count == work->words_count) return 0;
+    free(work->words);
+    work->words = malloc((count + 1) * sizeof *work->words);
+    work->words_count = work->words ? count : 0;
+    return work->words ? 0 : why_set(why, FAULT_MEMORY, "%" PRIu64 " words of bf16", count);
+}
+
+// What a trainer sums batches in, if a push has several, or is on its way while the next batch is computed; and what
+// travels as bf16.
 static uint64_t sum_bytes(const struct learner *self)
 {
-    return learner_lease_sums(self) ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+    const uint64_t words =
+        learner_lease_halves(self) ? bf16_words_count(self->floats) * sizeof(float) : 0;
+    return words + (learner_lease_sums(self) ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0);
 }
 
 // The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a
@@ -98,7 +114,7 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
     if (!self->options->trains) return 0;
     const struct interval share = longest_share(self, config->servers);
     const uint32_t least = config->members_least ? config->members_least : 1; // Trainers
-    const uint64_t serves = rooms(share, least) + learner_lease_saves_memory(self, share) +
+    const uint64_t serves = rooms(self, share, least) + learner_lease_saves_memory(self, share) +
                             learner_lease_copies_memory(self);
     const uint64_t trains = sum_bytes(self);
     *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
@@ -131,6 +147,7 @@ static void close_leases(struct learner *self)
     free(work->server);
     free(work->versions);
     free(work->sum);
+    free(work->words);
     free(work);
     self->lease = NULL;
 }
@@ -150,7 +167,7 @@ static uint64_t memory_of_group(struct learner *self)
     const uint64_t planned = learner_away_moments(self, longest);
     const uint64_t beside = learner_lease_serves(self)
                                 ? learner_away_moments(self, work->part) +
-                                      rooms(work->part, learner_lease_trainers(self)) +
+                                      rooms(self, work->part, learner_lease_trainers(self)) +
                                       learner_lease_saves_memory(self, work->part) +
                                       learner_lease_copies_memory(self)
                                 : sum_bytes(self);
@@ -236,6 +253,9 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     work->lags = (struct wire_lags){ 0 };
     int rc = check_group(self, said, &why);
     if (rc == 0) rc = take_share(self, &why);
+    if (rc == 0)
+        rc = learner_lease_take_words(
+            self, learner_lease_serves(self) ? interval_length(work->part) : self->floats, &why);
     work->lost = rc < 0;
     if (rc < 0) {
         learner_lease_broke(self, 0, &why);

@@ -6,6 +6,7 @@
 
 #include "common/learner/async_server.h"
 #include "common/learner/async_trainer.h"
+#include "common/learner/bf16_words.h"
 #include "common/learner/learner_copies.h"
 #include "common/learner/learner_gather.h"
 #include "common/learner/learner_inside.h"
@@ -74,6 +75,8 @@ struct learner_lease_work {
     struct async_server *loaded;
     uint32_t loaded_count;
     // A trainer's
+    float *words; // Room for what travels as bf16; NULL: not taken
+    uint64_t words_count;
     struct async_trainer cadence;
     float *sum;         // Of batches, if a push has several; NULL: not taken yet
     bool has_pulled;    // In this group
@@ -100,6 +103,25 @@ static inline bool learner_lease_sums(const struct learner *self)
 {
     return self->lease->config.push_every > 1 || self->lease->config.pull_every > 1;
 }
+
+// Whether what travels is bf16 (bf16_words.h). Then it lies in work->words, and is half as many floats.
+static inline bool learner_lease_halves(const struct learner *self)
+{
+    return self->lease->config.transfer == TRANSFER_BF16;
+}
+
+// How many floats of a question or an answer a share is.
+static inline uint64_t learner_lease_words(const struct learner *self, struct interval share)
+{
+    const uint64_t floats = interval_length(share);
+    return learner_lease_halves(self) ? bf16_words_count(floats) : floats;
+}
+
+// Where those of a share that begins at `begin` lie in work->words. It begins with a leaf, at an even float.
+static inline uint64_t learner_lease_words_at(uint64_t begin) { return begin / 2; }
+
+// Takes work->words: of so many floats, or of none.
+int learner_lease_take_words(struct learner *self, uint64_t floats, struct why *why);
 
 static inline struct interval learner_lease_share(const struct learner *self, uint32_t server)
 {

@@ -867,6 +867,7 @@ by_unit 'copying: the shares of other copies than the newest are fetched' leases
 by_unit 'copying: a copy that is on record makes room for the next before that is known' leases_member_test drop
 mutant 'leases: copies of the group before are put on record' drop
 by_unit 'copying: a copy that the run has given up stays in memory' leases_learner_test drop
+by_unit 'leases: a server of a run in bf16 answers with what lay there before' leases_learner_test drop
 by_unit 'older: a save that was removed is offered' coordinator_test 'i < OLDER_SAVES_MAX' 'i < OLDER_SAVES_MAX && keep > 99'
 by_unit 'older: a save is forgotten once there is a newer one' coordinator_test '!self->restore_point.at.pieces' 'self'
 by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'

@@ -3,6 +3,7 @@
 
 #include "common/compute/compute.h"
 #include "common/data/source.h"
+#include "common/learner/bf16_words.h"
 #include "common/optimizer/optimizer.h"
 #include "common/vector/share_list.h"
 #include "tests/unit/windows_fixture.h"
@@ -292,6 +293,52 @@ static void a_batch_that_is_computed_ahead_has_the_same_bits(void **unused)
         const struct interval samples = { from, from + 4 * BATCH_HERE };
         train_plain_behind(&plain, samples, of_step, pulled, &since_pull);
         assert_true(said.pushes == 4u * (unsigned)(task + 1) && said.discarded == 0);
+    }
+    const struct hash digest = settle(&at, 7), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&digest, &wanted));
+    free(pulled);
+    end_plain(&plain);
+    end_run();
+}
+
+static void round_all(float *floats, uint64_t count)
+{
+    float *words = malloc((bf16_words_count(count) + 1) * sizeof *words);
+    assert_non_null(words);
+    bf16_words_pack(floats, count, words);
+    bf16_words_unpack(words, count, floats);
+    free(words);
+}
+
+// In bf16 a trainer computes at parameters that are rounded, and its gradients are rounded behind the clipping. What the
+// servers keep and move is not.
+static void what_travels_may_be_bf16(void **unused)
+{
+    struct plain plain;
+    uint32_t tokens[BATCH_HERE * (SEQ + 1)];
+    double loss, norm;
+    (void)unused;
+    begin_run(1, 1);
+    config.transfer = TRANSFER_BF16;
+    begin_plain(&plain);
+    struct here at = begin(1);
+    const uint64_t floats = plain.layout.total;
+    float *pulled = malloc(floats * sizeof *pulled);
+    assert_non_null(pulled);
+    for (int task = 0; task < 4; task++) {
+        const float of_step = rate_at(at.step);
+        const uint64_t from = at.samples_done % SAMPLES;
+        train(&at, at.group[0], 3);
+        for (uint64_t sample = from; sample < from + 3 * BATCH_HERE; sample += BATCH_HERE) {
+            memcpy(pulled, compute_host(plain.compute), floats * sizeof *pulled);
+            round_all(pulled, floats);
+            assert_int_equal(provider_read(plain.provider, sample, BATCH_HERE, tokens, NULL), 0);
+            assert_int_equal(
+                compute_gradient_at(plain.compute, pulled, tokens, BATCH_HERE, NULL, &loss), 0);
+            assert_int_equal(compute_clip(plain.compute, config.clip_norm, NULL, &norm), 0);
+            round_all(compute_at(plain.compute, COMPUTE_GRADIENT), floats);
+            assert_int_equal(optimizer_step(plain.optimizer, of_step, NULL), 0);
+        }
     }
     const struct hash digest = settle(&at, 7), wanted = digest_of_plain(&plain);
     assert_true(hash_equal(&digest, &wanted));
@@ -652,6 +699,10 @@ static void servers_copy_their_shares_and_go_on(void **unused)
     none = copy_of(&at, 2, at.step);
     assert_true(hash_is_none(&none.list.hash));
     next_group--;
+    take(&at, SERVERS); // Of a run that has no memory save any more
+    const struct wire_share_copied fresh = copy_of(&at, 2, at.step + 1);
+    assert_false(hash_is_none(&fresh.list.hash));
+    assert_true(!has_copy(&at, kept) && has_copy(&at, at.step + 1));
     end_plain(&plain);
     end_run();
 }
@@ -933,4 +984,5 @@ TESTS(FOLDER_TEST(one_trainer_ends_in_the_bits_of_a_plain_loop),
       FOLDER_TEST(a_task_is_cut_by_the_schedule), FOLDER_TEST(a_task_that_cannot_be_read_fails),
       FOLDER_TEST(servers_save_their_shares_and_go_on), FOLDER_TEST(what_is_put_together_is_saved),
       FOLDER_TEST(parts_of_different_instants_make_a_save), FOLDER_TEST(a_save_ends_no_forming),
-      FOLDER_TEST(what_a_server_knew_goes_on), FOLDER_TEST(servers_copy_their_shares_and_go_on))
+      FOLDER_TEST(what_a_server_knew_goes_on), FOLDER_TEST(what_travels_may_be_bf16),
+      FOLDER_TEST(servers_copy_their_shares_and_go_on))
