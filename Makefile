@@ -155,6 +155,8 @@ $(B)/bin/shoal: $(patsubst %.c,$(B)/%.o,$(wildcard actors/shoal/*.c actors/shoal
 	$(link) $(LIBS) -o $@
 $(B)/bin/zmq-monitor: $(patsubst %.c,$(B)/%.o,$(wildcard actors/zmq-monitor/*.c)) $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+# Loops that only pay as loops of vectors.
+$(B)/common/learner/bf16_words.o: CFLAGS += $(OPT_KERNELS)
 $(B)/%_amx.o: %_amx.c $(B)/flags
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_amx) -c $< -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c $(B)/flags

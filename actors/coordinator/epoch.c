@@ -77,6 +77,14 @@ static uint64_t search_ms(const struct turn *turn)
     return PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
 }
 
+// The members have this very step in memory, in shares: they fetch it from one another.
+static bool is_in_memory(const struct turn *turn)
+{
+    struct way_back way;
+    return turn->pace->way_back && turn->pace->way_back(turn, &way) &&
+           way.point.step == turn->run->step;
+}
+
 // Enough members are here, and none of them holds the newest step. Nobody else is waited for any more: each process
 // that had it has been replaced by a newer one, or has had its time to come back.
 static bool is_given_up(const struct epoch *self, const struct turn *turn)
@@ -147,7 +155,8 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
     const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
     // mutant: windows: a run whose newest step is lost does not say so
-    const bool is_over = is_given_up(self, turn) && !run_has_checkpoint(turn->run);
+    const bool is_over =
+        is_given_up(self, turn) && !run_has_checkpoint(turn->run) && !is_in_memory(turn);
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);

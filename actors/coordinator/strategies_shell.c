@@ -126,6 +126,9 @@ static void leases_rules(const struct run_config *config, struct rules *rules)
         .save_passes = (uint32_t)config->checkpoint_passes,
         .keep = (uint32_t)config->checkpoint_keep,
         .members_least = members_least(config),
+        .memory_every = (uint32_t)config->memory_every,
+        .buddies = (uint32_t)config->buddies,
+        .transfer = config->transfer == CONFIG_TRANSFER_BF16 ? TRANSFER_BF16 : TRANSFER_FLOAT32,
     };
     snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };

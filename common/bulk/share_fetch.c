@@ -8,17 +8,23 @@
 
 // ---- the lists ----------------------------------------------------------------------------------
 
+static enum share_rest rest_of(const struct wire_fetch_share *job)
+{
+    return job->apart ? SHARE_OF_FIRST : SHARE_ALIKE;
+}
+
 static int join_list(blob_store_t *store, const struct state_cut *cut,
                      const struct wire_fetch_share *job, uint32_t place, struct hash *leaves,
                      struct why *why)
 {
     const uint32_t places = job->lists_count;
-    const struct share_list list = share_list_of(cut, place, places);
+    const struct share_list list = share_list_of(cut, place, places, rest_of(job));
     struct blob_ref ref;
     const int rc = blob_store_get(store, &job->lists[place].hash, why, &ref);
     if (rc < 0) return why_wrap(why, rc, "the list of place %" PRIu32, place);
     const size_t count = ref.count;
-    const enum share_fit fit = share_list_join(cut, place, places, ref.bytes, count, leaves);
+    const enum share_fit fit =
+        share_list_join(cut, place, places, rest_of(job), ref.bytes, count, leaves);
     blob_store_release(&ref);
     if (fit == SHARE_OTHER_COUNT)
         return why_set(why, FAULT_FORMAT,
@@ -48,7 +54,7 @@ static struct hash *join_lists(blob_store_t *store, const struct state_cut *cut,
 
 // ---- the leaves of our predecessors -------------------------------------------------------------
 
-// The runs of the places before ours. What each place has we have, too.
+// The runs of the places before ours. What each place has we have, too; what only place 0 has goes with its share.
 static uint32_t list_wanted(const struct state_cut *cut, const struct wire_fetch_share *job,
                             struct interval *ret_runs)
 {
@@ -57,8 +63,10 @@ static uint32_t list_wanted(const struct state_cut *cut, const struct wire_fetch
     for (uint32_t back = 1; back <= job->buddies && back < places; back++) {
         // mutant: shares: a buddy is the place behind ours
         const uint32_t place = (job->place + places - back) % places;
-        const struct share_list list = share_list_of(cut, place, places);
-        for (uint32_t i = 0; i < list.cut_count; i++) ret_runs[count++] = list.runs[i];
+        const struct share_list list = share_list_of(cut, place, places, rest_of(job));
+        // mutant: shares: a buddy of the first lacks what only that one has
+        const uint32_t of_it = job->apart ? list.count : list.cut_count;
+        for (uint32_t i = 0; i < of_it; i++) ret_runs[count++] = list.runs[i];
     }
     return count;
 }

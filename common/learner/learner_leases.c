@@ -78,16 +78,32 @@ static struct interval longest_share(const struct learner *self, uint32_t server
     return share;
 }
 
-// What a server keeps for each trainer: the gradient that comes, and the parameters that go.
-static uint64_t rooms(struct interval share, uint32_t trainers)
+// What a server keeps for each trainer: the gradient that comes, and the parameters that go. In bf16 it is half of that,
+// and the same once more for the parameters that go to one.
+static uint64_t rooms(const struct learner *self, struct interval share, uint32_t trainers)
 {
-    return trainers * interval_length(share) * sizeof(float);
+    return (trainers + learner_lease_halves(self)) * learner_lease_words(self, share) *
+           sizeof(float);
 }
 
-// What a trainer sums batches in, if a push has several, or is on its way while the next batch is computed.
+int learner_lease_take_words(struct learner *self, uint64_t floats, struct why *why)
+{
+    struct learner_lease_work *work = work_of(self);
+    const uint64_t count = learner_lease_halves(self) ? bf16_words_count(floats) : 0;
+    if (count == work->words_count) return 0;
+    free(work->words);
+    work->words = malloc((count + 1) * sizeof *work->words);
+    work->words_count = work->words ? count : 0;
+    return work->words ? 0 : why_set(why, FAULT_MEMORY, "%" PRIu64 " words of bf16", count);
+}
+
+// What a trainer sums batches in, if a push has several, or is on its way while the next batch is computed; and what
+// travels as bf16.
 static uint64_t sum_bytes(const struct learner *self)
 {
-    return learner_lease_sums(self) ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+    const uint64_t words =
+        learner_lease_halves(self) ? bf16_words_count(self->floats) * sizeof(float) : 0;
+    return words + (learner_lease_sums(self) ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0);
 }
 
 // The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a
@@ -98,7 +114,8 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
     if (!self->options->trains) return 0;
     const struct interval share = longest_share(self, config->servers);
     const uint32_t least = config->members_least ? config->members_least : 1; // Trainers
-    const uint64_t serves = rooms(share, least) + learner_lease_saves_memory(self, share);
+    const uint64_t serves = rooms(self, share, least) + learner_lease_saves_memory(self, share) +
+                            learner_lease_copies_memory(self);
     const uint64_t trains = sum_bytes(self);
     *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
     return learner_away_moments(self, share) + sizeof(struct async_server);
@@ -125,10 +142,12 @@ static void close_leases(struct learner *self)
     if (!work) return;
     learner_lease_drop_task(self);
     learner_lease_saves_close(self);
+    learner_lease_copies_close(self);
     group_destroy(&work->group);
     free(work->server);
     free(work->versions);
     free(work->sum);
+    free(work->words);
     free(work);
     self->lease = NULL;
 }
@@ -148,8 +167,9 @@ static uint64_t memory_of_group(struct learner *self)
     const uint64_t planned = learner_away_moments(self, longest);
     const uint64_t beside = learner_lease_serves(self)
                                 ? learner_away_moments(self, work->part) +
-                                      rooms(work->part, learner_lease_trainers(self)) +
-                                      learner_lease_saves_memory(self, work->part)
+                                      rooms(self, work->part, learner_lease_trainers(self)) +
+                                      learner_lease_saves_memory(self, work->part) +
+                                      learner_lease_copies_memory(self)
                                 : sum_bytes(self);
     return self->memory_bytes - planned + beside + GROUP_MEMORY;
 }
@@ -233,6 +253,9 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     work->lags = (struct wire_lags){ 0 };
     int rc = check_group(self, said, &why);
     if (rc == 0) rc = take_share(self, &why);
+    if (rc == 0)
+        rc = learner_lease_take_words(
+            self, learner_lease_serves(self) ? interval_length(work->part) : self->floats, &why);
     work->lost = rc < 0;
     if (rc < 0) {
         learner_lease_broke(self, 0, &why);
@@ -241,6 +264,7 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     if (learner_lease_serves(self)) learner_lease_begin_server(self);
     else learner_lease_begin_trainer(self);
     learner_lease_saves_begin(self);
+    learner_lease_copies_begin(self);
     learner_lease_forget_loaded(self); // Of an earlier step with the first push
     say_taken(self);
 }
@@ -284,6 +308,9 @@ static bool hear_beside(struct learner *self)
     case FRAME_SAVE: learner_save(self, self->job.body); return true;
     // mutant: leases: a save that is ordered while a group is formed ends that
     case FRAME_TAKE_SHARE: learner_lease_save(self, self->job.body); return true;
+    case FRAME_TAKE_COPY: learner_lease_copy(self, self->job.body); return true;
+    case FRAME_GIVE_LISTS: learner_lease_list(self, self->job.body); return true;
+    case FRAME_KEPT: learner_lease_copies_kept(self, self->job.body); return true;
     default: return false;
     }
 }
@@ -295,7 +322,8 @@ static bool is_called(void *arg)
         const enum worker_turn turn = learner_next(self, 0);
         if (turn == WORKER_QUIET)
             return !work_of(self)->adds &&
-                   (learner_save_has_ended(self) || learner_lease_saves_have_ended(self));
+                   (learner_save_has_ended(self) || learner_lease_saves_have_ended(self) ||
+                    learner_lease_copies_have_ended(self));
         if (turn == WORKER_END || !work_of(self)->adds || !hear_beside(self)) return true;
         self->has_job = false;
     }
@@ -324,13 +352,19 @@ static void refuse(struct learner *self, const struct job *job)
         worker_answer(self->worker, FRAME_SHARE_TAKEN,
                       &(struct wire_share_saved){ .number = said->number, .step = said->step });
     }
+    if (job->kind == FRAME_TAKE_COPY) {
+        const struct wire_save_share *said = job->body;
+        worker_answer(self->worker, FRAME_COPY_TAKEN,
+                      &(struct wire_share_copied){ .number = said->number, .step = said->step });
+    }
 }
 
 static bool hear(struct learner *self, const struct job *job)
 {
     const bool is_ours = job->kind == FRAME_TAKE_GROUP || job->kind == FRAME_TRAIN_TASK ||
                          job->kind == FRAME_SETTLE_GROUP || job->kind == FRAME_END_GROUP ||
-                         job->kind == FRAME_TAKE_SHARE;
+                         job->kind == FRAME_TAKE_SHARE || job->kind == FRAME_TAKE_COPY ||
+                         job->kind == FRAME_GIVE_LISTS || job->kind == FRAME_KEPT;
     if (!is_ours) return false;
     if (!self->built) {
         refuse(self, job);
@@ -341,6 +375,9 @@ static bool hear(struct learner *self, const struct job *job)
     case FRAME_TRAIN_TASK: learner_lease_task(self, job->body); break;
     case FRAME_SETTLE_GROUP: learner_lease_settle(self, job->body); break;
     case FRAME_TAKE_SHARE: learner_lease_save(self, job->body); break;
+    case FRAME_TAKE_COPY: learner_lease_copy(self, job->body); break;
+    case FRAME_GIVE_LISTS: learner_lease_list(self, job->body); break;
+    case FRAME_KEPT: learner_lease_copies_kept(self, job->body); break;
     default: hear_end(self, job->body); break;
     }
     return true;
@@ -387,6 +424,7 @@ static void work(struct learner *self)
     struct why why;
     const bool goes_on = work->said.number && !work->broken;
     learner_lease_saves_look(self);
+    learner_lease_copies_look(self);
     if (goes_on && !work->formed) form(self);
     else if (goes_on && work->suspect_us) wait_for_the_core(self);
     else if (goes_on && learner_lease_serves(self)) learner_lease_serve(self);

@@ -1,10 +1,13 @@
 #pragma once
 // learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core
 // says of groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and
-// learner_leases_settle.c, which puts the state together, and learner_leases_save.c, which saves it; for them alone.
+// learner_leases_settle.c, which puts the state together, learner_leases_save.c, which saves it, and
+// learner_leases_copies.c, which copies it in memory; for them alone.
 
 #include "common/learner/async_server.h"
 #include "common/learner/async_trainer.h"
+#include "common/learner/bf16_words.h"
+#include "common/learner/learner_copies.h"
 #include "common/learner/learner_gather.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_links.h"
@@ -67,10 +70,13 @@ struct learner_lease_work {
     // A server's
     struct async_server *server;
     struct learner_saver saver;
+    struct learner_copies copies;
     // What each server knew, as the state that is held was saved; NULL: it was not, or by another number of servers.
     struct async_server *loaded;
     uint32_t loaded_count;
     // A trainer's
+    float *words; // Room for what travels as bf16; NULL: not taken
+    uint64_t words_count;
     struct async_trainer cadence;
     float *sum;         // Of batches, if a push has several; NULL: not taken yet
     bool has_pulled;    // In this group
@@ -97,6 +103,25 @@ static inline bool learner_lease_sums(const struct learner *self)
 {
     return self->lease->config.push_every > 1 || self->lease->config.pull_every > 1;
 }
+
+// Whether what travels is bf16 (bf16_words.h). Then it lies in work->words, and is half as many floats.
+static inline bool learner_lease_halves(const struct learner *self)
+{
+    return self->lease->config.transfer == TRANSFER_BF16;
+}
+
+// How many floats of a question or an answer a share is.
+static inline uint64_t learner_lease_words(const struct learner *self, struct interval share)
+{
+    const uint64_t floats = interval_length(share);
+    return learner_lease_halves(self) ? bf16_words_count(floats) : floats;
+}
+
+// Where those of a share that begins at `begin` lie in work->words. It begins with a leaf, at an even float.
+static inline uint64_t learner_lease_words_at(uint64_t begin) { return begin / 2; }
+
+// Takes work->words: of so many floats, or of none.
+int learner_lease_take_words(struct learner *self, uint64_t floats, struct why *why);
 
 static inline struct interval learner_lease_share(const struct learner *self, uint32_t server)
 {
@@ -136,6 +161,17 @@ void learner_lease_saves_look(struct learner *self);
 bool learner_lease_saves_have_ended(const struct learner *self);
 void learner_lease_saves_close(struct learner *self);
 void learner_lease_save(struct learner *self, const struct wire_take_share *said);
+
+// Copies of a server's share in memory. _memory: the most that they take. _begin: a group is taken. _kept: a memory save is
+// on record. learner_lease_copy, learner_lease_list: the jobs. _look: has the newest been hashed? _close waits for it.
+uint64_t learner_lease_copies_memory(const struct learner *self);
+void learner_lease_copies_begin(struct learner *self);
+void learner_lease_copies_kept(struct learner *self, const struct wire_kept *said);
+void learner_lease_copy(struct learner *self, const struct wire_save_share *said);
+void learner_lease_list(struct learner *self, const struct wire_keep_shares *said);
+void learner_lease_copies_look(struct learner *self);
+bool learner_lease_copies_have_ended(const struct learner *self);
+void learner_lease_copies_close(struct learner *self);
 
 // A state has been loaded: from this save (keeps what its servers knew), or, NULL, from elsewhere. Faults of
 // pieces_read; FAULT_FOREIGN: what the servers knew cannot be.

@@ -32,12 +32,14 @@ static enum async_verdict push(struct learner *self, const struct async_push *pu
 {
     struct learner_lease_work *work = self->lease;
     const uint64_t floats = interval_length(work->part);
-    if (question->floats_count != floats) return ASYNC_UNREADABLE;
-    enum async_verdict verdict = async_server_judge(work->server, push, question->floats, floats);
+    float *gradient = compute_at(self->compute, COMPUTE_GRADIENT) + work->part.begin;
+    if (question->floats_count != learner_lease_words(self, work->part)) return ASYNC_UNREADABLE;
+    if (learner_lease_halves(self)) bf16_words_unpack(question->floats, floats, gradient);
+    enum async_verdict verdict = async_server_judge(
+        work->server, push, learner_lease_halves(self) ? gradient : question->floats, floats);
     if (verdict == ASYNC_APPLY) {
         failpoint("learner_apply");
-        memcpy(compute_at(self->compute, COMPUTE_GRADIENT) + work->part.begin, question->floats,
-               floats * sizeof(float));
+        if (!learner_lease_halves(self)) memcpy(gradient, question->floats, floats * sizeof(float));
         // mutant: leases: a server steps at a rate of its own
         if (optimizer_step(self->optimizer, push->rate, NULL) < 0) verdict = ASYNC_NOT_FINITE;
         failpoint("learner_applied");
@@ -56,7 +58,11 @@ static enum async_verdict pull(struct learner *self, const struct async_push *as
     if (verdict != ASYNC_TAKEN) return verdict;
     async_server_pulled(work->server, asked->member);
     letter->floats = self->params + work->part.begin;
-    letter->floats_count = interval_length(work->part);
+    letter->floats_count = learner_lease_words(self, work->part);
+    if (!learner_lease_halves(self)) return verdict;
+    // mutant: leases: a server of a run in bf16 answers with what lay there before
+    bf16_words_pack(letter->floats, interval_length(work->part), work->words);
+    letter->floats = work->words;
     return verdict;
 }
 
@@ -103,8 +109,8 @@ void learner_lease_serve(struct learner *self)
     struct group_blame blame;
     struct why why = { 0 };
     uint32_t from;
-    const int rc = group_hear_question(work->group, interval_length(work->part), UINT32_MAX, &why,
-                                       &blame, &from, &question);
+    const int rc = group_hear_question(work->group, learner_lease_words(self, work->part),
+                                       UINT32_MAX, &why, &blame, &from, &question);
     if (rc == 0) answer(self, from, &question);
     else if ((rc == FAULT_UNREACHABLE || rc == FAULT_FORMAT) && blame.member != UINT32_MAX)
         hear_left(self, rc, &blame, &why);

@@ -241,12 +241,15 @@ static int ask_one(struct learner *self, uint32_t server, const float *sum, stru
     struct group_question question = { .to = learner_lease_trainers(self) + server,
                                        .said = { .header = header, .count = sizeof header } };
     async_question_pack(pulls ? ASYNC_PULL : ASYNC_PUSH, &push, header);
+    const bool halves = learner_lease_halves(self);
+    float *words = work->words + learner_lease_words_at(share.begin);
+    if (!pulls && halves) bf16_words_pack(sum + share.begin, interval_length(share), words);
     if (pulls) {
-        question.ret_floats = self->params + share.begin;
-        question.answer_floats = interval_length(share);
+        question.ret_floats = halves ? words : self->params + share.begin;
+        question.answer_floats = learner_lease_words(self, share);
     } else {
-        question.said.floats = sum + share.begin;
-        question.said.floats_count = interval_length(share);
+        question.said.floats = halves ? words : sum + share.begin;
+        question.said.floats_count = learner_lease_words(self, share);
     }
     return group_ask(work->group, &question, why, ret_blame);
 }
@@ -294,11 +297,11 @@ static void take_answer(struct learner *self, uint32_t from, const struct group_
     struct async_answer said = { .verdict = ASYNC_UNREADABLE };
     const bool is_read = async_answer_unpack(letter->header, letter->count, &said);
     const bool is_good =
-        asking->pulls
-            ? said.verdict == ASYNC_TAKEN &&
-                  letter->floats_count == interval_length(learner_lease_share(self, server))
-            : said.verdict == ASYNC_APPLY || said.verdict == ASYNC_APPLIED_BEFORE ||
-                  said.verdict == ASYNC_STALE;
+        asking->pulls ? said.verdict == ASYNC_TAKEN &&
+                            letter->floats_count ==
+                                learner_lease_words(self, learner_lease_share(self, server))
+                      : said.verdict == ASYNC_APPLY || said.verdict == ASYNC_APPLIED_BEFORE ||
+                            said.verdict == ASYNC_STALE;
     if (!is_read || !is_good) {
         asking->refused = true;
         snprintf(asking->because, sizeof asking->because, "server %u refuses our %s: %s", server,
@@ -306,7 +309,10 @@ static void take_answer(struct learner *self, uint32_t from, const struct group_
         return;
     }
     if (asking->pulls) {
+        const struct interval share = learner_lease_share(self, server);
         work->versions[server] = said.version;
+        if (learner_lease_halves(self))
+            bf16_words_unpack(letter->floats, interval_length(share), self->params + share.begin);
         return;
     }
     asking->stale |= said.verdict == ASYNC_STALE;

@@ -59,7 +59,7 @@ struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_
     }
     return (struct learner_shares_memory){
         .moments = learner_away_moments(self, share),
-        .saves = learner_pieces_memory(self, share) + learner_copies_memory(self, owners),
+        .saves = learner_pieces_memory(self, share) + learner_window_copies_memory(self, owners),
     };
 }
 

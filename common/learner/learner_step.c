@@ -247,7 +247,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .first_piece = first,
             .squares = { work->told, (uint32_t)(count * sizeof(double)) },
         };
-        learner_copies_tell(self, &have);
+        learner_window_copies_tell(self, &have);
         const size_t bytes = wire_pack_body(FRAME_HAVE, &have, work->word, GROUP_WORD_MAX);
         ensure(bytes > 0);
         rc = group_tell(work->group, work->word, bytes, why, ret_blame);
@@ -319,7 +319,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
         return refuse(self, from, why, ret_blame);
     // mutant: saves: a member that is still writing is not waited for
     work->pieces.somebody_writes |= have->saving;
-    learner_copies_hear(self, from, have);
+    learner_window_copies_hear(self, from, have);
     work->ends |= have->ends;
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
     learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
@@ -448,7 +448,7 @@ static void begin_step(struct learner *self)
     work->sum.arg = self;
     work->pieces.somebody_writes =
         window_of(self)->group_count == 1 && learner_pieces_is_busy(self);
-    learner_copies_step(self);
+    learner_window_copies_step(self);
     learner_squares_begin(self);
 }
 
@@ -498,7 +498,7 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     work->applied_us = clock_us() - applies_us;
     failpoint("learner_applied");
     if (rc == 0) learner_pieces_stepped(self);
-    if (rc == 0) learner_copies_stepped(self);
+    if (rc == 0) learner_window_copies_stepped(self);
     if (rc == 0) rc = learner_shares_close(self, why, ret_blame);
     return rc;
 }

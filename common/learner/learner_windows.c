@@ -113,7 +113,7 @@ static void close_windows(struct learner *self)
     struct learner_window_work *work = work_of(self);
     if (!work) return;
     learner_pieces_close(self);
-    learner_copies_close(self);
+    learner_window_copies_close(self);
     group_destroy(&work->group);
     drop_window(&work->now);
     drop_window(&work->next);
@@ -227,7 +227,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     drop_window(&work->now);
     work->now = window;
     work->formed = work->placed = work->waits = false;
-    learner_copies_begin(self, said);
+    learner_window_copies_begin(self, said);
     work->samples_done = said->samples_done;
     work->told_us = 0;
     memset(work->early_count, 0, sizeof work->early_count);
@@ -285,7 +285,7 @@ static bool is_called(void *arg)
         if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
         else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);
         else if (self->job.kind == FRAME_EXPECT) hear_expect(self, self->job.body);
-        else if (self->job.kind == FRAME_KEPT) learner_copies_kept(self, self->job.body);
+        else if (self->job.kind == FRAME_KEPT) learner_window_copies_kept(self, self->job.body);
         else return true;
         self->has_job = false;
     }
@@ -374,7 +374,7 @@ static bool hear(struct learner *self, const struct job *job)
     case FRAME_STOP_WINDOW: hear_stop(self, job->body); return true;
     case FRAME_EXPECT: hear_expect(self, job->body); return true;
     case FRAME_KEPT: // It may lie behind a BUILD that failed
-        if (self->built) learner_copies_kept(self, job->body);
+        if (self->built) learner_window_copies_kept(self, job->body);
         return true;
     case FRAME_FREEZE: hear_freeze(self, job->body); return true;
     case FRAME_CLOSE_WINDOW: hear_close(self, job->body); return true;
@@ -510,7 +510,7 @@ static void work(struct learner *self)
     struct group_blame blame;
     work->idle = !has_step(self);
     learner_pieces_look(self);
-    learner_copies_look(self);
+    learner_window_copies_look(self);
     if (!serve_links(self) || work->idle) return;
     work->unsound = UNSOUND_NONE;
     int rc = form(self, &why, &blame);

@@ -2,18 +2,16 @@
 // learner_windows -- what the files of the strategy `allreduce` share: learner_windows.c, which hears
 // what the core says of windows, learner_step.c, which takes one step, learner_squares.c, the pieces of
 // its norm, learner_check.c, the check of the state before it, learner_late.c, which says who was late
-// in it, learner_pieces.c, the saves after it, learner_shares.c, what `sharded` adds, and learner_copies.c, its copies
-// in memory; for them alone.
+// in it, learner_pieces.c, the saves after it, learner_shares.c, what `sharded` adds, and learner_windows_copies.c, its
+// copies in memory; for them alone.
 
 #include "common/group/group.h"
+#include "common/learner/learner_copies.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_saver.h"
 #include "common/run/holder.h"
 #include "common/run/lateness.h"
-#include "common/vector/share_list.h"
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 enum { EARLY_MAX = 2048 }; // Bytes of a HAVE without squares, or with those of a few shares
 
@@ -31,22 +29,11 @@ struct learner_pieces {
     bool somebody_writes; // An earlier save, when the step in hand was told
 };
 
-// The copies of our share in memory (learner_copies.c). `step`, `window`: of the newest, if it is not on record; 0: none.
-struct learner_copies {
-    blob_share_t *next;   // Room for the next one; NULL: none
-    blob_share_t *filled; // The newest, until the blob store has it
-    uint64_t step, window;
-    uint64_t kept_step,
-        kept_window; // The one that is on record, if it is here; kept_window 0: none is
-    uint64_t copied, copied_window; // The newest that was made
-    struct share_list list;         // Its leaves, their hashes, and our place
-    struct hash *hashes;
-    uint32_t place;
-    pthread_t thread; // Of the hashes
-    bool is_hashing;  // There is such a thread
-    atomic_bool has_ended;
-    bool is_ready;                        // The thread's: all went well
-    bool is_hashed;                       // Ours is served, and its list is a blob
+// The copies of our share in memory (learner_windows_copies.c).
+struct learner_window_copies {
+    struct learner_copies of;
+    uint64_t copied, copied_window;       // The newest that was made
+    uint32_t place;                       // Ours, when it was
     struct hash lists[GROUP_MEMBERS_MAX]; // By place, of those in `listed`
     uint64_t listed;
     bool told;     // LISTED
@@ -56,12 +43,10 @@ struct learner_copies {
 // Whether the same processes are in the same places. `a` NULL: no.
 bool learner_same_group(const struct learner_window *a, const struct learner_window *b);
 
-#define OWNER_NONE UINT32_MAX // No enumerator has this value everywhere
-
 struct learner_window_work {
     struct wire_windows_config config;
     struct learner_pieces pieces;
-    struct learner_copies copies;
+    struct learner_window_copies copies;
     group_t *group;
     struct wire_links links; // What was answered last: where our links end, and which stand
     // The newest list of trainers to link with, taken up between two steps. number 0: it has been.
@@ -121,9 +106,6 @@ static inline uint32_t learner_members_least(const struct learner *self)
 // the last places of a window are servers, which own the shares. The places before them are trainers, which compute.
 
 // Our share in this window.
-struct learner_owner {
-    uint32_t owner, owners; // owner: OWNER_NONE: we own none
-};
 struct learner_owner learner_owner_in(const struct learner *self,
                                       const struct wire_take_window *window);
 
@@ -178,15 +160,15 @@ void learner_pieces_close(struct learner *self);
 // Copies of our share in memory. _memory: the most that they take in a group of so many. _begin: a window has begun.
 // _step: a step begins. _tell, _hear: its HAVE. _stepped: it is applied; copies, if that is due. _look: has the newest
 // copy been hashed? _kept: a memory save is on record. _close: the run's end.
-uint64_t learner_copies_memory(const struct learner *self, uint32_t members);
-void learner_copies_begin(struct learner *self, const struct wire_take_window *window);
-void learner_copies_step(struct learner *self);
-void learner_copies_tell(struct learner *self, struct wire_have *have);
-void learner_copies_hear(struct learner *self, uint32_t from, const struct wire_have *have);
-void learner_copies_stepped(struct learner *self);
-void learner_copies_look(struct learner *self);
-void learner_copies_kept(struct learner *self, const struct wire_kept *said);
-void learner_copies_close(struct learner *self);
+uint64_t learner_window_copies_memory(const struct learner *self, uint32_t members);
+void learner_window_copies_begin(struct learner *self, const struct wire_take_window *window);
+void learner_window_copies_step(struct learner *self);
+void learner_window_copies_tell(struct learner *self, struct wire_have *have);
+void learner_window_copies_hear(struct learner *self, uint32_t from, const struct wire_have *have);
+void learner_window_copies_stepped(struct learner *self);
+void learner_window_copies_look(struct learner *self);
+void learner_window_copies_kept(struct learner *self, const struct wire_kept *said);
+void learner_window_copies_close(struct learner *self);
 
 // The strategy `sharded` (learner_shares.c). In a run of `allreduce` they do nothing.
 // _begin: a window has begun; takes up our share, if all of the state is here. Else, if the share is another one, the

@@ -23,7 +23,7 @@ struct evidence;
 
 enum {
     PACE_LIVE_BYTES = 20 << 20, // Room for the live half of any pace, most of it never touched
-    PACE_EVIDENCE_BYTES = 8 << 20,
+    PACE_EVIDENCE_BYTES = 16 << 20,
     PACE_COUNTS_MAX = 8
 };
 

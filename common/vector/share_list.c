@@ -1,5 +1,5 @@
 // share_list -- one run of leaves for each item: first those of the items that are cut, in their order, then those
-// that each place has.
+// that each place has, or place 0 alone: then the runs of the others are empty.
 
 #include "common/vector/share_list.h"
 #include "common/base/ensure.h"
@@ -10,7 +10,8 @@ static bool is_cut(const struct state_cut *cut, uint32_t item)
     return cut->bytes[item] == cut->bytes[0];
 }
 
-struct share_list share_list_of(const struct state_cut *cut, uint32_t place, uint32_t places)
+struct share_list share_list_of(const struct state_cut *cut, uint32_t place, uint32_t places,
+                                enum share_rest rest)
 {
     struct share_list self = { 0 };
     ensure(cut->count > 0 && place < places && places <= SHARE_PLACES_MAX);
@@ -19,8 +20,10 @@ struct share_list share_list_of(const struct state_cut *cut, uint32_t place, uin
             const uint64_t first = state_cut_place(cut, i) / STATE_LEAF_BYTES;
             const uint64_t leaves = state_item_leaves(cut->bytes[i]);
             if (is_cut(cut, i) == of_all) continue;
-            const struct interval at =
-                of_all ? (struct interval){ 0, leaves } : interval_share(leaves, place, places);
+            // mutant: shares: what only the first has is in the lists of all
+            const bool has = rest == SHARE_ALIKE || place == 0;
+            const struct interval at = of_all ? (struct interval){ 0, has ? leaves : 0 }
+                                              : interval_share(leaves, place, places);
             self.runs[self.count++] = (struct interval){ first + at.begin, first + at.end };
             self.cut_count += !of_all;
         }
@@ -47,9 +50,10 @@ static bool agrees(const struct share_list *self, const uint8_t *bytes, const st
 }
 
 enum share_fit share_list_join(const struct state_cut *cut, uint32_t place, uint32_t places,
-                               const uint8_t *bytes, size_t count, struct hash *leaves)
+                               enum share_rest rest, const uint8_t *bytes, size_t count,
+                               struct hash *leaves)
 {
-    const struct share_list self = share_list_of(cut, place, places);
+    const struct share_list self = share_list_of(cut, place, places, rest);
     if (count != share_list_leaves(&self) * HASH_BYTES) return SHARE_OTHER_COUNT;
     // mutant: shares: what each member has is not compared
     if (place > 0 && !agrees(&self, bytes, leaves)) return SHARE_DIFFERS;

@@ -3,7 +3,7 @@
 //
 // The state (state_cut.h) is kept in shares, one for each place 0 .. places - 1 of the group. An item that has as
 // many bytes as item 0, the parameters, is cut: each place has an interval of its leaves. Every other item is small,
-// and each place has all of it.
+// and each place has all of it; or, where the places do not hold it alike, place 0 alone (SHARE_OF_FIRST).
 //
 //     item 0   parameters    l0 l1 │ l2 l3 l4 │ l5 l6        places 0, 1, 2
 //     item 1   adamw-m       l7 l8 │ l9 .. l11│ l12 l13
@@ -28,8 +28,12 @@ struct share_list {
         runs[STATE_ITEMS_MAX]; // Numbers of leaves, in the order of the list. May be empty
 };
 
+// Who has what is not cut.
+enum share_rest { SHARE_ALIKE, SHARE_OF_FIRST };
+
 // `place` is less than `places`, which is at most SHARE_PLACES_MAX; the state has an item (ensured).
-struct share_list share_list_of(const struct state_cut *cut, uint32_t place, uint32_t places);
+struct share_list share_list_of(const struct state_cut *cut, uint32_t place, uint32_t places,
+                                enum share_rest rest);
 
 uint64_t share_list_leaves(const struct share_list *self); // How many hashes the list has
 
@@ -45,4 +49,5 @@ enum share_fit {
 // state_cut_leaves. Call it for each place in turn, from 0 on: after the last one `leaves` is whole. Of a list that
 // does not fit nothing is written. The bytes may come from anybody.
 enum share_fit share_list_join(const struct state_cut *cut, uint32_t place, uint32_t places,
-                               const uint8_t *bytes, size_t count, struct hash *leaves);
+                               enum share_rest rest, const uint8_t *bytes, size_t count,
+                               struct hash *leaves);

@@ -15,6 +15,7 @@
 //    L9  a save on the way is of a step of its own; the run goes   hear_save, hear_close
 //        back to it with the data position that it then had        check_restore.c
 //   L10  no task is lost: their counts are those of a pass          check_counts, check_table
+//   L11  servers copy as they save, and keep one another's shares   hear_copy, hear_kept, check_memory.c
 //        (that the run gets on once all is healed: world.c)
 
 #include "common/base/ensure.h"
@@ -47,6 +48,7 @@ struct ghost_leases {
     // The newest step to which a run could go back: what is trained since then is dealt again
     uint64_t since;
     uint64_t save_number, save_step; // The newest save; 0: none
+    uint64_t copy_number, copy_step; // The newest that servers were told to copy; 0: none
     uint32_t group_count;
     struct wire_place group[NODES_MAX];
     struct wire_close_group closing; // The newest attempt; 0: none
@@ -89,7 +91,7 @@ static void draw(struct sim *self)
     struct rules *rules = &plan->rules;
     const uint32_t least_ms = 500 + (uint32_t)aside(self, "time", 2000);
     struct wire_leases_config config = {
-        .servers = 1 + (uint32_t)aside(self, "how many servers", 2),
+        .servers = 1 + (uint32_t)aside(self, "how many servers", plan->trainers < 7 ? 3 : 2),
         .push_every = 1,
         .pull_every = 1,
         .staleness = 1,
@@ -105,6 +107,8 @@ static void draw(struct sim *self)
         .batch_warmup_tokens = rules->batch_warmup_tokens,
         .save_steps = aside(self, "saves", 3) ? 2 + (uint32_t)aside(self, "save steps", 20) : 0,
         .keep = saves_keep(self),
+        .memory_every = aside(self, "copies", 3) ? 1 + (uint32_t)aside(self, "copy steps", 15) : 0,
+        .buddies = 1 + (uint32_t)aside(self, "buddies", 2),
     };
     // In half of those with saves the servers write them; else an epoch ends for each
     if (config.save_steps && aside(self, "pieces", 2))
@@ -256,8 +260,10 @@ static void hear_close(struct sim *sim, const struct wire_close_group *said)
     hold(self->closing.attempt == 0 || (said->members & ~self->closing.members) == 0,
          "who is out of an attempt stays out", "%#" PRIx64, said->members);
     hold(self->newest == self->dealt_before ||
-             (said->step > self->step && (said->attempt > 1 || said->number != self->save_number ||
-                                          said->step > self->save_step)),
+             (said->step > self->step &&
+              (said->attempt > 1 || said->number != self->save_number ||
+               said->step > self->save_step) &&
+              (said->number != self->copy_number || said->step > self->copy_step)),
          "two states have two numbers", "step %" PRIu64, said->step);
     if (said->save) self->save_number = said->number, self->save_step = said->step;
     self->closing = *said;
@@ -272,6 +278,28 @@ static void hear_save(struct sim *sim, const struct wire_save_share *said)
          "a save on the way is of a step of its own", "%" PRIu64, said->step);
     self->save_number = said->number;
     self->save_step = self->since = said->step;
+}
+
+// The same for a memory save.
+static void hear_copy(struct sim *sim, const struct wire_save_share *said)
+{
+    struct ghost_leases *self = own(sim);
+    hold(self->open && self->closing.attempt == 0 && said->number == self->number &&
+             said->step == check_step(sim) && said->step > self->since,
+         "a copy on the way is of a step of its own", "%" PRIu64, said->step);
+    self->copy_number = said->number;
+    self->copy_step = self->since = said->step;
+}
+
+static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
+{
+    const struct ghost_leases *self = own(sim);
+    hold(self->open && said->window == self->number && said->window == self->copy_number &&
+             said->step == self->copy_step,
+         "a memory save is of the newest copies", "step %" PRIu64, said->step);
+    sim->ghost.digest[said->step] = said->digest;
+    check_memory_kept(sim, said, self->group + first_server(sim), config_of(sim)->servers,
+                      config_of(sim)->buddies);
 }
 
 // The first whole one of a step says what its state is; of what was put together that is known.
@@ -515,7 +543,8 @@ static void make_a_step(struct sim *sim, const struct wire_lease_ended *said)
 {
     struct ghost_leases *self = own(sim);
     struct ghost_point *point = now(sim);
-    const bool is_saved = self->save_number == self->number && self->save_step == point->step;
+    const bool is_saved = (self->save_number == self->number && self->save_step == point->step) ||
+                          (self->copy_number == self->number && self->copy_step == point->step);
     hold(self->open && self->leases_count == 0 && (point->step == self->step || is_saved) &&
              self->newest > self->dealt_before && said->step == point->step &&
              said->end == said->step + 1 && said->rest == 0 && said->samples == 0,
@@ -548,6 +577,8 @@ static void hear_record(struct sim *sim, uint16_t kind, const void *record)
     if (kind == FRAME_RECORD_LEASE) hear_lease(sim, record);
     if (kind == FRAME_RECORD_LEASE_END) hear_ended(sim, record);
     if (kind == FRAME_RECORD_SAVE) hear_save(sim, record);
+    if (kind == FRAME_RECORD_COPY) hear_copy(sim, record);
+    if (kind == FRAME_RECORD_KEPT) hear_kept(sim, record);
     if (kind == FRAME_RECORD_CLOSE) hear_close(sim, record);
     if (kind == FRAME_RECORD_SETTLED) hear_settled(sim, record);
 }
@@ -582,9 +613,10 @@ static void entered(struct sim *sim, uint8_t to)
 static void way_back(struct sim *sim, const struct wire_record_restore *record, bool lost,
                      bool is_own, struct pin *back)
 {
-    (void)record, (void)lost, (void)is_own, (void)back;
+    check_memory_back(sim, record, lost, is_own, back);
     own(sim)->struck_count = 0; // All are dealt again
     own(sim)->rest = own(sim)->save_number = own(sim)->save_step = 0;
+    own(sim)->copy_number = own(sim)->copy_step = 0;
     own(sim)->unsettled = false;
     own(sim)->went_back = true;
 }

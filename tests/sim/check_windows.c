@@ -38,14 +38,10 @@ struct ghost_windows {
     uint64_t ended[ROUNDS_MAX]; // By number: 1 + the step at which it is over; 0: it is open
     bool lost[ROUNDS_MAX];      // By number: it was closed though nobody lived that could say where
     uint64_t steps_record;      // The newest STEPS
-    struct pin kept;            // The newest memory save on record; step 0: none
-    uint64_t kept_window;       // Of its steps
-    struct wire_place keepers[NODES_MAX];
-    uint32_t keepers_count;
-    uint64_t closing_record;   // The newest that closed a window
-    struct wire_voided voided; // The newest step that was void
-    bool adopted[ROUNDS_MAX];  // By step: the run has the state of one that differed
-    struct pin odd[ODD_MAX];   // States that had changed by themselves, as they were told; in turns
+    uint64_t closing_record;    // The newest that closed a window
+    struct wire_voided voided;  // The newest step that was void
+    bool adopted[ROUNDS_MAX];   // By step: the run has the state of one that differed
+    struct pin odd[ODD_MAX]; // States that had changed by themselves, as they were told; in turns
     uint32_t odd_count;
 };
 _Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
@@ -476,63 +472,17 @@ static void hear_steps(struct sim *sim, const struct wire_steps *said)
     } else if (--self->open > 0) self->windows[0] = self->windows[1];
 }
 
-// Whoever of the group is up has its share, and those of its predecessors.
-static void check_kept(struct sim *sim)
-{
-    const struct ghost_windows *self = own(sim);
-    const uint32_t count = self->keepers_count;
-    const uint32_t buddies =
-        ((const struct wire_windows_config *)rules_strategy(&sim->plan.rules))->buddies;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!is_process(sim, &self->keepers[i])) continue;
-        const struct node *node = &sim->nodes[check_node(sim, self->keepers[i].member)];
-        const struct sim_copies *copies = &node->learner.exchange.copies;
-        const struct sim_copy *copy =
-            copies->newest.step == self->kept.step ? &copies->newest : &copies->kept;
-        bool has = copy->step == self->kept.step && copy->window == self->kept_window;
-        for (uint32_t j = 0; j <= buddies && j < count; j++)
-            has = has && copy->has >> ((i + count - j) % count) & 1;
-        hold(has, "each keeps its share of a memory save, and its buddies'", "%s at %" PRIu64,
-             node->name, self->kept.step);
-    }
-}
-
 static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
 {
-    struct ghost_windows *self = own(sim);
+    const struct ghost_windows *self = own(sim);
     const struct ghost_window *window = &self->windows[0];
+    const struct wire_windows_config *config = rules_strategy(&sim->plan.rules);
+    const uint32_t first = config->servers ? window->group_count - config->servers : 0;
     hold(self->open > 0 && said->step <= check_step(sim) &&
              hash_equal(&said->digest, &sim->ghost.digest[said->step]),
          "a memory save is of committed parameters", "step %" PRIu64 " on record", said->step);
-    self->kept = (struct pin){ .step = said->step, .digest = said->digest };
-    self->kept_window = said->window;
-    const uint32_t servers =
-        ((const struct wire_windows_config *)rules_strategy(&sim->plan.rules))->servers;
-    const uint32_t first = servers ? window->group_count - servers : 0;
-    self->keepers_count = window->group_count - first;
-    memcpy(self->keepers, window->group + first, self->keepers_count * sizeof *window->group);
-    check_kept(sim);
-    sim->faults[COPIED]++;
-}
-
-// To a memory save, if that is newer, as far as the coordinator can know that it lies whole in the members' memory: a
-// process that has died in silence is found when its share cannot be fetched. If it lies in theirs that are up, and
-// of the roster, the run goes back no further.
-static void way_back(struct sim *sim, const struct wire_record_restore *record, bool lost,
-                     bool is_own, struct pin *back)
-{
-    struct pin *kept = &own(sim)->kept;
-    if (kept->step == 0 || sim->disk.behind) return;
-    const bool is_newer = kept->step >= back->step;
-    hold(!is_own || !is_newer || record->step == kept->step ||
-             !copies_lie(sim, kept->step, &kept->digest),
-         "a run goes back to what its members have in memory", "step %" PRIu64 " and not %" PRIu64,
-         record->step, kept->step);
-    if (lost && is_newer && record->step == kept->step) {
-        check_kept(sim); // They still do
-        *back = *kept;
-    }
-    if (record->step < kept->step) *kept = (struct pin){ 0 };
+    check_memory_kept(sim, said, window->group + first, window->group_count - first,
+                      config->buddies);
 }
 
 static void hear_record(struct sim *sim, uint16_t kind, const void *record)
@@ -663,7 +613,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .may_enter = may_enter,
                                            .admits = admits,
                                            .may_restore = is_lost,
-                                           .way_back = way_back,
+                                           .way_back = check_memory_back,
                                            .may_lose = leaves_a_holder,
                                            .awaits = awaits,
                                            .hear_record = hear_record,

@@ -3,7 +3,7 @@
 // has the fetcher get the shares before ours. The lists are blobs, whose hash says what they are of: so a list of
 // another step, or of another cut, shows as another digest.
 
-#include "tests/sim/windows.h"
+#include "tests/sim/leases.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,6 +162,56 @@ void copies_hear(struct sim *self, uint8_t id, const struct wire_sim_word *word)
     tell_listed(self, id);
 }
 
+// ---- not in step --------------------------------------------------------------------------------
+
+void copies_begin_group(struct sim *self, uint8_t id, const struct wire_take_group *job)
+{
+    struct sim_copies *copies = copies_of(self, id);
+    if (job->kept_in) copies_kept(self, id, &(struct wire_kept){ job->kept_in, job->kept_step });
+    if (copies->kept.step != job->kept_step || copies->kept.window != job->kept_in)
+        copies->kept = (struct sim_copy){ 0 };
+    forget(copies);
+}
+
+void copies_take_share(struct sim *self, uint8_t id, const struct wire_save_share *job,
+                       uint32_t place, const struct hash *share)
+{
+    struct sim_copies *copies = copies_of(self, id);
+    forget(copies); // One that is not on record has been given up
+    copies->newest = (struct sim_copy){ .step = job->step,
+                                        .window = job->number,
+                                        .digest = *share,
+                                        .place = place,
+                                        .count = self->nodes[id].learner.group.servers,
+                                        .has = (uint64_t)1 << place,
+                                        .apart = true };
+}
+
+// The name of the list is made of the share before its digest is that of the state.
+bool copies_hash_share(struct sim *self, uint8_t id, uint64_t number, uint64_t step,
+                       struct wire_blob *ret_list)
+{
+    struct sim_copy *copy = &copies_of(self, id)->newest;
+    if (copy->step != step || copy->window != number || copy->hashed) return false;
+    *ret_list = list_of(copy, copy->place);
+    store_add(self, &self->nodes[id].store, &ret_list->hash, ret_list->bytes);
+    copy->hashed = true;
+    return true;
+}
+
+void copies_list(struct sim *self, uint8_t id, const struct wire_keep_shares *job)
+{
+    struct sim_copy *copy = &copies_of(self, id)->newest;
+    if (!copy->hashed || copy->step != job->step || copy->window != job->number ||
+        job->lists_count != copy->count)
+        return;
+    const struct wire_blob *ours = &job->lists[copy->place];
+    store_add(self, &self->nodes[id].store, &ours->hash, ours->bytes);
+    learner_says(self, id, FRAME_LISTED,
+                 &(struct wire_listed){ copy->window, copy->step, copy->place, job->lists,
+                                        job->lists_count });
+}
+
 // ---- the fetcher --------------------------------------------------------------------------------
 
 static struct sim_copy *find(struct sim_copies *copies, uint64_t step, const struct hash *digest)
@@ -180,8 +230,11 @@ static bool is_served(struct sim *self, uint8_t id, const struct wire_fetch_shar
     for (uint32_t i = 0; i < job->holders_count; i++) {
         const uint8_t other = node_at(&job->holders[i]);
         if (!self->nodes[other].up || !reachable(self, id, other)) continue;
-        const struct sim_copy *copy = find(copies_of(self, other), own->step, &own->digest);
-        if (copy && copy->count == own->count && copy->has >> place & 1) return true;
+        const struct sim_copy *copy =
+            find(copies_of(self, other), own->step, own->apart ? NULL : &own->digest);
+        if (copy && copy->count == own->count && copy->window == own->window &&
+            copy->has >> place & 1)
+            return true;
     }
     return false;
 }
@@ -190,7 +243,8 @@ void copies_fetch(struct sim *self, uint8_t id, const struct wire_fetch_share *j
 {
     struct sim_copy *own = find(copies_of(self, id), job->step, NULL);
     struct wire_fetched_share said = { .turn = job->turn, .step = job->step, .bytes = 100 };
-    said.ok = own && own->count == job->lists_count && own->place == job->place;
+    said.ok = own && own->count == job->lists_count && own->place == job->place &&
+              own->apart == job->apart;
     for (uint32_t i = 1; said.ok && i <= job->buddies && i < own->count; i++) {
         const uint32_t place = (own->place + own->count - i) % own->count;
         said.ok = is_served(self, id, job, own, place);
@@ -199,7 +253,10 @@ void copies_fetch(struct sim *self, uint8_t id, const struct wire_fetch_share *j
     // A list may have been released since
     for (uint32_t i = 0; said.ok && i < own->count; i++)
         said.ok = store_has(&self->nodes[id].store, &job->lists[i].hash);
-    if (said.ok) {
+    if (said.ok && own->apart) {
+        said.digest = hash_of(job->lists, job->lists_count * sizeof *job->lists);
+        own->digest = said.digest;
+    } else if (said.ok) {
         bool sound = true;
         for (uint32_t i = 0; i < own->count; i++) {
             const struct wire_blob list = list_of(own, i);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL };
+enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL, COPIED_SHARE };
 enum { PUSH_MS = 4000, FAILS_OF_1000 = 20 };
 
 static struct sim_group *group_of(struct sim *self, uint8_t id)
@@ -87,6 +87,7 @@ static void take(struct sim *self, uint8_t id, const struct wire_take_group *job
     }
     group->began = learner->digest;
     learner->holding = false;
+    copies_begin_group(self, id, job);
     to_self(self, id, LOOK, between(self, 500, 2000));
 }
 
@@ -216,6 +217,31 @@ static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_wor
     say_taken(self, id, word->window, word->step, whole ? &whole->digest : NULL);
 }
 
+// ---- copies in memory ---------------------------------------------------------------------------
+
+static void copy(struct sim *self, uint8_t id, const struct wire_save_share *job)
+{
+    const struct sim_group *group = group_of(self, id);
+    const bool has_share = group->number == job->number && !group->frozen && !group->broken;
+    if (!has_share || chance(self, 20)) { // It has no room
+        learner_says(self, id, FRAME_COPY_TAKEN,
+                     &(struct wire_share_copied){ .number = job->number, .step = job->step });
+        return;
+    }
+    const struct hash part = hash_of_two(&group->began, HASH_BYTES, &group->share, HASH_BYTES);
+    copies_take_share(self, id, job, group->place - first_server(group), &part);
+    words_send(
+        self, id, between(self, 5, chance(self, 50) ? 3000 : 200),
+        &(struct wire_sim_word){ .what = COPIED_SHARE, .window = job->number, .step = job->step });
+}
+
+static void hear_copied(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    struct wire_share_copied copied = { .number = word->window, .step = word->step };
+    if (copies_hash_share(self, id, word->window, word->step, &copied.list))
+        learner_says(self, id, FRAME_COPY_TAKEN, &copied);
+}
+
 // ---- putting the state together -----------------------------------------------------------------
 
 static void say_settled(struct sim *self, uint8_t id, const struct hash *digest, const char *why)
@@ -316,6 +342,7 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
 {
     const struct sim_group *group = group_of(self, id);
     if (word->what == WRITTEN) hear_written(self, id, word); // Also behind its group
+    else if (word->what == COPIED_SHARE) hear_copied(self, id, word);
     else if (word->window != group->number) return;
     else if (word->what == TOGETHER) be_together(self, id, word);
     else if (word->what == LOOK) look(self, id);
@@ -333,6 +360,9 @@ bool leases_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     case FRAME_SETTLE_GROUP: settle(self, id, job); return true;
     case FRAME_END_GROUP: end(self, id, job); return true;
     case FRAME_TAKE_SHARE: save(self, id, job); return true;
+    case FRAME_TAKE_COPY: copy(self, id, job); return true;
+    case FRAME_GIVE_LISTS: copies_list(self, id, job); return true;
+    case FRAME_KEPT: copies_kept(self, id, job); return true;
     case FRAME_SIM_WORD: hear_word(self, id, job); return true;
     default: return false;
     }

@@ -836,22 +836,38 @@ by_unit 'windows: members that have said nothing are enough to give a step up' c
     'turn->presence->pinged[i]' 'true'
 by_unit 'windows: a process that may come back is not waited for' coordinator_test '(!turn->presence->pinged[i] && !is_old) ||' '(is_old && knew) ||'
 by_unit 'keeping: copies from before a restore are kept' coordinator_test \
-    'said->kept_window == of->copied_window &&' ''
+    'said->kept_window == memory->copied_in &&' ''
 by_unit 'keeping: a memory save is whole before all keep their part' coordinator_test \
     'i < first->group_count' 'i < 1'
 mutant 'keeping: a process that has restarted keeps what it kept' 'member->instance == place->instance &&' ''
 by_unit 'keeping: a share is looked for with one buddy more than have it' coordinator_test 'i <= buddies' 'i <= buddies + 1'
-by_unit 'keeping: a memory save lacks a share and is gone back to' coordinator_test '!found' '!found && !turn'
-by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|| said->turn != keeping->turn' ''
-mutant 'keeping: a list goes before all have it' 'keeping->whole = true;' 'windows_member_keep_drop(self, turn);'
+by_unit 'keeping: a memory save lacks a share and is gone back to' coordinator_test '!found' '!found && !self'
+by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|| said->turn != self->turn' ''
+mutant 'keeping: a list goes before all have it' 'self->whole = true;' 'keeper_drop(self, turn);'
 mutant 'keeping: the data position of a memory save is that of a later step' \
     'first_marked(self, turn, COPIED, from, end)' '0'
+by_unit 'shares: what only the first has is in the lists of all' share_list_test 'rest == SHARE_ALIKE ||' 'rest != SHARE_ALIKE || self.count < 99 ||'
+by_unit 'shares: a buddy of the first lacks what only that one has' share_fetch_test 'job->apart ? list.count : list.cut_count' 'list.cut_count'
 by_unit 'keeping: copies from before a break are put on record' coordinator_test drop
 by_unit 'keeping: a memory save that was given up is gone back to' coordinator_test \
-    'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
+    'self->kept.at.step <= step' 'self->kept.at.step <= step || self'
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
 mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= saved' 'way.point.step < saved'
+by_unit 'copying: what a server keeps of an earlier save counts' coordinator_test \
+    'is_of_newest(turn, busy->kept.number, busy->kept.step)' 'turn'
+by_unit 'copying: a server that could not copy is waited for' coordinator_test 'hash_is_none(&copy->list.hash)' '(hash_is_none(&copy->list.hash) && !turn)'
+by_unit 'copying: a memory save whose servers have different digests is on record' coordinator_test drop
+by_unit 'copying: a step that is saved is copied, too, and has two states' coordinator_test '&& !is_saved' '&& (!is_saved || turn)'
+mutant 'copying: a step that is copied is saved, too, and has two states' '|| is_copied(turn)' '|| (is_copied(turn) && !turn)'
+mutant 'copying: servers are told to copy before that is stored' swap
+by_unit 'copying: a memory save is on record before all servers keep their part' coordinator_test '!to_copy && !to_keep' '!to_copy && to_keep != owners(turn)'
+by_unit 'copying: a server copies for an earlier group' leases_member_test '|| said->number != self->in_hand' ''
+by_unit 'copying: the shares of other copies than the newest are fetched' leases_member_test '|| said->step != self->copy_step' ''
+by_unit 'copying: a copy that is on record makes room for the next before that is known' leases_member_test drop
+mutant 'leases: copies of the group before are put on record' drop
+by_unit 'copying: a copy that the run has given up stays in memory' leases_learner_test drop
+by_unit 'leases: a server of a run in bf16 answers with what lay there before' leases_learner_test drop
 by_unit 'older: a save that was removed is offered' coordinator_test 'i < OLDER_SAVES_MAX' 'i < OLDER_SAVES_MAX && keep > 99'
 by_unit 'older: a save is forgotten once there is a newer one' coordinator_test '!self->restore_point.at.pieces' 'self'
 by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'
@@ -866,7 +882,7 @@ by_unit 'older: a save of which the numbers are damaged is taken for whole' wind
 mutant 'older: the save that a run may go back to is removed' drop
 by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
 mutant 'older: nobody hears that a save cannot be read' 'outbox_mail(out,' 'if (!member) outbox_mail(out,'
-by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
+by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || learner_copies_is_later(&copies->of, window->kept_window, window->kept_step))' '!same'
 by_unit 'data: without it everybody has missed the round' coordinator_test 'proved && data' 'proved'
 by_unit 'late: with unhealthy_rounds = 1 nobody is on probation' coordinator_test 'limit > 1 ? limit - 1 : 1' 'limit - 1'
 by_unit 'a checkpoint that is refused is registered for ever' roles_test drop
@@ -920,10 +936,10 @@ by_unit 'servers: a trainer that came within the epoch counts the steps since' w
 by_unit 'servers: an epoch ends for a server that has no place' coordinator_test 'if (trains && here &&' 'if (here && run->roster.count > trains &&'
 by_unit 'servers: a run begins before its servers are here' coordinator_test 'if (here >= wanted) return NULL;' 'if (here + wanted) return NULL;'
 by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->pace->servers && turn->pace->servers(turn->rules))' 'join->instance == 0'
-by_unit 'keeping: of two saves of a window the older one counts as the newest' windows_copies_test '(window == copies->kept_window && step > copies->kept_step)' '(window == copies->kept_window && step != copies->kept_step)'
+by_unit 'keeping: of two saves of a window the older one counts as the newest' windows_copies_test '(in == copies->kept_in && step > copies->kept_step)' '(in == copies->kept_in && step != copies->kept_step)'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
-by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->step' ''
+by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->of.step' ''
 mutant 'windows: who has put the shares together is taken for one with its own alone' 'kept->share &=' 'kept->share |='
 by_unit 'windows: a member that dies with its share may bring all of the state back' windows_member_test \
     'self->stands.share = share' 'self->stands.share = share && !self'

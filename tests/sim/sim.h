@@ -377,6 +377,8 @@ struct sim_copy {
     uint32_t place, count;
     uint64_t has;
     bool hashed;
+    bool
+        apart; // Members copied at different moments: `digest` is that of its own share, until all is here
 };
 struct sim_copies {
     struct sim_copy kept, newest; // On record, as far as it has heard; not yet
@@ -550,6 +552,14 @@ struct ghost_past {
     struct ghost_commit commits[ROUNDS_MAX];
 };
 
+// The newest memory save on record; step 0: none (check_memory.c).
+struct ghost_memory {
+    struct pin kept;
+    uint64_t kept_in; // The window or group in which the copies were made
+    struct wire_place keepers[NODES_MAX];
+    uint32_t keepers_count, buddies;
+};
+
 struct ghost {
     uint64_t records;
     struct ghost_point points[RECORDS_MAX];
@@ -611,7 +621,8 @@ struct ghost {
     bool may_decay;                    // No save has decayed since the newest one came on record
     bool is_unread[ROUNDS_MAX];        // By step: a trainer said that it cannot read the save
     struct pin end_point;              // The newest end of an epoch
-    bool is_split;                     // The newest RUN says that no majority holds the same state
+    struct ghost_memory memory;
+    bool is_split; // The newest RUN says that no majority holds the same state
     // What is lost.
     uint64_t born_unix_ms;             // Of the run that the ledger is of
     uint32_t pasts, pasts_before;      // All, and those of runs whose ledger was lost
@@ -780,6 +791,13 @@ bool store_holds(const struct store *self, const struct hash *hash, uint32_t byt
 void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes);
 // copies.c. _fetch: FETCH_SHARE. _serve: this state lies whole in the copies of the node and of these holders, as far as it
 // reaches them. _lie: it does in those of all processes that are up and of the run.
+// A memory save is on record, kept by these processes; and the run goes back, with the state that it may go back to in *back
+// (struct sim_pace, way_back).
+void check_memory_kept(struct sim *sim, const struct wire_record_kept *said,
+                       const struct wire_place *owners, uint32_t count, uint32_t buddies);
+void check_memory_back(struct sim *sim, const struct wire_record_restore *record, bool lost,
+                       bool is_own, struct pin *back);
+
 void copies_fetch(struct sim *self, uint8_t id, const struct wire_fetch_share *job);
 bool copies_serve(const struct sim *self, uint8_t id, const struct wire_fetch_model *job);
 bool copies_lie(const struct sim *self, uint64_t step, const struct hash *digest);

@@ -511,7 +511,7 @@ static void test_each_new_share_is_had(void **state)
     (void)state;
     enum { FLOATS = 6 * MIB, BYTES = 4 * FLOATS, LEAVES = FLOATS / DIGEST_LEAF_FLOATS, SHARES = 5 };
     const struct state_cut cut = state_cut_of_floats(FLOATS);
-    const struct share_list list = share_list_of(&cut, 0, 1);
+    const struct share_list list = share_list_of(&cut, 0, 1, SHARE_ALIKE);
     struct fixture_holder holder = fixture_holder_new();
     struct hash *leaves = calloc(LEAVES, sizeof *leaves);
     for (uint64_t step = 1; step <= SHARES; step++) {

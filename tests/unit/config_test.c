@@ -332,7 +332,7 @@ static const struct {
     { "good", "23e770fd2cddeb6d853a27ccb08e26cc0d47c46feecbac562a22bea40b524d56" },
     { "other", "dfac5c0722a90350b93dc01e043bb1f386c1ae09e8b959f0f75fca7bcec55c5f" },
     { "allreduce", "39c15efc512400ef5fc143c0c0c5c4c984f37cf1cc5e7e2326bffbc242922e3d" },
-    { "async", "e46734bf3e80308b16d85f4a6d2fad9b604b63c0184d366bda1a76967dfcae80" },
+    { "async", "3afbdaf02a5bfe2f8c90d340fef4d049f226a0069c436035a2c999e09348aa22" },
 };
 
 static void canonical_bytes_are_golden(void **state)

@@ -106,6 +106,7 @@ static const struct { const char *name; size_t offset, size;
     // Behind leases= in their line
     RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(strikes_max), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
     RULE_OF_LEASES(save_passes), RULE_OF_LEASES(batch_warmup_tokens),
+    RULE_OF_LEASES(memory_every), RULE_OF_LEASES(buddies),
 };
 // clang-format on
 
@@ -371,6 +372,25 @@ static void set_saved(struct talk *self, struct wire_busy *busy, char *value)
     if (digest[1]) busy->saved.digest = hash_named(self, digest + 1);
 }
 
+// copied=1:4:l: of group 1, step 4, and with this list, or with none. kept=1:4:w: with this digest.
+static void set_copied(struct talk *self, struct wire_busy *busy, char *value)
+{
+    const struct wire_share_saved saved = busy->saved;
+    set_saved(self, busy, value);
+    busy->copied = (struct wire_share_copied){ busy->saved.number,
+                                               busy->saved.step,
+                                               { busy->saved.digest, 32 } };
+    busy->saved = saved;
+}
+
+static void set_kept(struct talk *self, struct wire_busy *busy, char *value)
+{
+    const struct wire_share_saved saved = busy->saved;
+    set_saved(self, busy, value);
+    busy->kept = busy->saved;
+    busy->saved = saved;
+}
+
 static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body,
                  struct vote_parts *parts)
 {
@@ -398,6 +418,8 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
         else if (strcmp(field, "who") == 0) set_who(self, body, parts, value);
         else if (strcmp(field, "claim") == 0) set_claim(self, body, value);
         else if (kind == FRAME_BUSY && strcmp(field, "saved") == 0) set_saved(self, body, value);
+        else if (kind == FRAME_BUSY && strcmp(field, "copied") == 0) set_copied(self, body, value);
+        else if (kind == FRAME_BUSY && strcmp(field, "kept") == 0) set_kept(self, body, value);
         else set_field(self, record, body, field, value);
     }
 }

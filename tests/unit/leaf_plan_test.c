@@ -44,7 +44,8 @@ static void begin(const struct state_cut *cut, uint32_t places, uint32_t buddies
         holder->has = calloc(scene.leaves, sizeof *holder->has);
         holder->was_asked = calloc(scene.leaves, sizeof *holder->was_asked);
         for (uint32_t back = 0; back <= buddies; back++) {
-            const struct share_list list = share_list_of(cut, (i + places - back) % places, places);
+            const struct share_list list =
+                share_list_of(cut, (i + places - back) % places, places, SHARE_ALIKE);
             for (uint32_t n = 0; n < list.count; n++)
                 for (uint64_t leaf = list.runs[n].begin; leaf < list.runs[n].end; leaf++)
                     holder->has[leaf] = true;
@@ -219,7 +220,7 @@ static void what_nobody_has_is_found(void **state)
 {
     (void)state;
     const struct state_cut cut = cut_of(16667);
-    const struct share_list list = share_list_of(&cut, 1, 4);
+    const struct share_list list = share_list_of(&cut, 1, 4, SHARE_ALIKE);
     uint32_t lost;
     begin(&cut, 4, 1);
     while (scene.turn < 50) assert_true(turn(&lost));

@@ -3,7 +3,9 @@
 
 #include "common/compute/compute.h"
 #include "common/data/source.h"
+#include "common/learner/bf16_words.h"
 #include "common/optimizer/optimizer.h"
+#include "common/vector/share_list.h"
 #include "tests/unit/windows_fixture.h"
 
 enum { SERVERS = 2, BATCH_HERE = 5, SAMPLES = 300 };
@@ -299,6 +301,52 @@ static void a_batch_that_is_computed_ahead_has_the_same_bits(void **unused)
     end_run();
 }
 
+static void round_all(float *floats, uint64_t count)
+{
+    float *words = malloc((bf16_words_count(count) + 1) * sizeof *words);
+    assert_non_null(words);
+    bf16_words_pack(floats, count, words);
+    bf16_words_unpack(words, count, floats);
+    free(words);
+}
+
+// In bf16 a trainer computes at parameters that are rounded, and its gradients are rounded behind the clipping. What the
+// servers keep and move is not.
+static void what_travels_may_be_bf16(void **unused)
+{
+    struct plain plain;
+    uint32_t tokens[BATCH_HERE * (SEQ + 1)];
+    double loss, norm;
+    (void)unused;
+    begin_run(1, 1);
+    config.transfer = TRANSFER_BF16;
+    begin_plain(&plain);
+    struct here at = begin(1);
+    const uint64_t floats = plain.layout.total;
+    float *pulled = malloc(floats * sizeof *pulled);
+    assert_non_null(pulled);
+    for (int task = 0; task < 4; task++) {
+        const float of_step = rate_at(at.step);
+        const uint64_t from = at.samples_done % SAMPLES;
+        train(&at, at.group[0], 3);
+        for (uint64_t sample = from; sample < from + 3 * BATCH_HERE; sample += BATCH_HERE) {
+            memcpy(pulled, compute_host(plain.compute), floats * sizeof *pulled);
+            round_all(pulled, floats);
+            assert_int_equal(provider_read(plain.provider, sample, BATCH_HERE, tokens, NULL), 0);
+            assert_int_equal(
+                compute_gradient_at(plain.compute, pulled, tokens, BATCH_HERE, NULL, &loss), 0);
+            assert_int_equal(compute_clip(plain.compute, config.clip_norm, NULL, &norm), 0);
+            round_all(compute_at(plain.compute, COMPUTE_GRADIENT), floats);
+            assert_int_equal(optimizer_step(plain.optimizer, of_step, NULL), 0);
+        }
+    }
+    const struct hash digest = settle(&at, 7), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&digest, &wanted));
+    free(pulled);
+    end_plain(&plain);
+    end_run();
+}
+
 // Two tasks at a time until each has had so many. Returns the mean loss of the last two.
 static float train_two(struct here *at, uint32_t tasks, uint32_t batches)
 {
@@ -557,6 +605,105 @@ static void parts_of_different_instants_make_a_save(void **unused)
     go_on_from(&at, &saved, &digest, SERVERS, false);
     assert_int_equal(train(&at, at.group[0], 3).discarded, 0);
     settle(&at, 7);
+    end_run();
+}
+
+// ---- copies in memory ---------------------------------------------------------------------------
+
+static struct wire_share_copied copy_of(const struct here *at, uint32_t place, uint64_t step)
+{
+    send_job(at->group[place], FRAME_TAKE_COPY, &(struct wire_save_share){ next_group, step });
+    const struct wire_share_copied *said = hear_kind(at->group[place], FRAME_COPY_TAKEN);
+    assert_true(said->number == next_group && said->step == step);
+    return *said;
+}
+
+static void give_lists(const struct here *at, const struct wire_blob *lists)
+{
+    const struct wire_keep_shares job = { next_group, at->step, lists, SERVERS };
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        struct member *server = at->group[at->count - SERVERS + i];
+        send_job(server, FRAME_GIVE_LISTS, &job);
+        const struct wire_listed *said = hear_kind(server, FRAME_LISTED);
+        assert_true(said->window == next_group && said->step == at->step && said->place == i &&
+                    said->lists_count == SERVERS);
+        assert_memory_equal(said->lists, lists, SERVERS * sizeof *lists);
+    }
+}
+
+// The digest of the state by its lists, which are blobs of the servers.
+static struct hash digest_by(const struct here *at, const struct wire_blob *lists)
+{
+    struct hash *leaves = calloc(state_cut_leaves(&built_cut), sizeof *leaves);
+    struct blob_ref ref;
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        const struct member *server = at->group[at->count - SERVERS + i];
+        assert_int_equal(blob_store_get(server->store, &lists[i].hash, NULL, &ref), 0);
+        assert_int_equal(
+            share_list_join(&built_cut, i, SERVERS, SHARE_OF_FIRST, ref.bytes, ref.count, leaves),
+            SHARE_FITS);
+        blob_store_release(&ref);
+    }
+    const struct hash digest = state_cut_root(&built_cut, leaves);
+    free(leaves);
+    return digest;
+}
+
+static bool has_copy(const struct here *at, uint64_t step)
+{
+    blob_share_t *share = blob_store_share(at->group[at->count - 1]->store, step);
+    const bool has = share != NULL;
+    if (share) blob_share_release(&share);
+    return has;
+}
+
+// Between two tasks both servers copy: their lists are those of the state that a plain loop has. One of them is asked
+// after the next task: the state is the plain one's no more, and has the number of steps of the first. When a copy is on
+// record the one before it goes; a copy that is given up goes with the next order.
+static void servers_copy_their_shares_and_go_on(void **unused)
+{
+    struct plain plain;
+    struct wire_blob lists[SERVERS];
+    (void)unused;
+    begin_run(1, 1);
+    config.memory_every = 1;
+    config.buddies = 1;
+    begin_plain(&plain);
+    struct here at = begin(1);
+    train_both(&at, &plain, 2);
+    for (uint32_t i = 0; i < SERVERS; i++) lists[i] = copy_of(&at, 1 + i, at.step).list;
+    give_lists(&at, lists);
+    const struct hash first = digest_by(&at, lists), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&first, &wanted));
+    const uint64_t kept = at.step;
+    for (uint32_t i = 0; i < SERVERS; i++)
+        send_job(at.group[1 + i], FRAME_KEPT, &(struct wire_kept){ next_group, kept });
+    train_both(&at, &plain, 1);
+    const uint64_t second = at.step;
+    lists[0] = copy_of(&at, 1, second).list;
+    train_both(&at, &plain, 1);
+    lists[1] = copy_of(&at, 2, second).list;
+    assert_true(has_copy(&at, kept) && has_copy(&at, second));
+    const struct hash mixed = digest_by(&at, lists), later = digest_of_plain(&plain);
+    assert_false(hash_equal(&mixed, &later));
+    const struct wire_share_copied third = copy_of(&at, 2, at.step); // `second` is given up
+    assert_false(hash_is_none(&third.list.hash));
+    assert_true(has_copy(&at, kept) && !has_copy(&at, second) && has_copy(&at, at.step));
+    // A trainer has none, and of a group that is over there is none
+    struct wire_share_copied none = copy_of(&at, 0, at.step);
+    assert_true(hash_is_none(&none.list.hash));
+    const struct hash last = settle(&at, 7), wanted_last = digest_of_plain(&plain);
+    assert_true(hash_equal(&last, &wanted_last));
+    end(&at, true);
+    next_group++;
+    none = copy_of(&at, 2, at.step);
+    assert_true(hash_is_none(&none.list.hash));
+    next_group--;
+    take(&at, SERVERS); // Of a run that has no memory save any more
+    const struct wire_share_copied fresh = copy_of(&at, 2, at.step + 1);
+    assert_false(hash_is_none(&fresh.list.hash));
+    assert_true(!has_copy(&at, kept) && has_copy(&at, at.step + 1));
+    end_plain(&plain);
     end_run();
 }
 
@@ -837,4 +984,5 @@ TESTS(FOLDER_TEST(one_trainer_ends_in_the_bits_of_a_plain_loop),
       FOLDER_TEST(a_task_is_cut_by_the_schedule), FOLDER_TEST(a_task_that_cannot_be_read_fails),
       FOLDER_TEST(servers_save_their_shares_and_go_on), FOLDER_TEST(what_is_put_together_is_saved),
       FOLDER_TEST(parts_of_different_instants_make_a_save), FOLDER_TEST(a_save_ends_no_forming),
-      FOLDER_TEST(what_a_server_knew_goes_on))
+      FOLDER_TEST(what_a_server_knew_goes_on), FOLDER_TEST(what_travels_may_be_bf16),
+      FOLDER_TEST(servers_copy_their_shares_and_go_on))

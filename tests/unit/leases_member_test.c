@@ -12,21 +12,26 @@ extern const struct member_pace member_pace_leases;
 
 static struct member *member;
 static struct replica replica;
+static struct blobs *blobs;
 static uint8_t *state;
 static struct effect effects[32];
 static uint8_t out_bytes[1 << 16], arena_bytes[1 << 16];
 static struct outbox out;
 static uint64_t now_ms;
 
+static struct wire_leases_config config;
+
 static int set_up(void **unused)
 {
     (void)unused;
     free(member);
     free(state);
+    free(blobs);
     member = calloc(1, sizeof *member);
     state = calloc(1, sizeof(struct pace_part));
-    assert_true(member && state);
-    static const struct wire_leases_config config = { .servers = 1, .task_samples = 8 };
+    blobs = calloc(1, sizeof *blobs);
+    assert_true(member && state && blobs);
+    config = (struct wire_leases_config){ .servers = 1, .task_samples = 8, .buddies = 1 };
     member->role = ACTOR_TRAINER;
     member->index = ME;
     member->instance = INSTANCE;
@@ -51,8 +56,10 @@ static int tear_down(void **unused)
     (void)unused;
     free(member);
     free(state);
+    free(blobs);
     member = NULL;
     state = NULL;
+    blobs = NULL;
     return 0;
 }
 
@@ -63,9 +70,12 @@ static void hear(uint16_t kind, const void *body, unsigned heard)
         .now_ms = now_ms += 10, .kind = kind, .run = "", .from = "", .body = body
     };
     out = (struct outbox){ effects, 0, 32, out_bytes, 0, sizeof out_bytes };
-    const struct member_turn turn = {
-        .member = member, .replica = &replica, .in = &in, .out = &out, .heard = heard
-    };
+    const struct member_turn turn = { .member = member,
+                                      .replica = &replica,
+                                      .blobs = blobs,
+                                      .in = &in,
+                                      .out = &out,
+                                      .heard = heard };
     member_pace_leases.hear(state, &turn);
     replica.ready = replica.holding && !replica.applying;
     member_pace_leases.look(state, &turn);
@@ -98,7 +108,7 @@ static void hear_group(uint64_t number, uint64_t step)
         { .member = ME, .instance = INSTANCE },
         { .member = 2, .instance = 4 },
     };
-    const uint32_t count = member->role == ACTOR_TRAINER ? 3 : 2;
+    const uint32_t count = member->role == ACTOR_TRAINER || config.servers == 2 ? 3 : 2;
     hear(
         FRAME_GROUP,
         &(struct wire_group){
@@ -636,6 +646,113 @@ static void a_checkpointer_takes_no_group(void **unused)
 }
 
 #define CASE(name) TEST_WITH(name, set_up, tear_down)
+// ---- memory saves -------------------------------------------------------------------------------
+
+static const struct wire_blob lists[2] = { { { { 1 } }, 32 }, { { { 2 } }, 64 } };
+
+static void hear_copy(uint64_t number, uint64_t step, uint64_t kept_step)
+{
+    hear(FRAME_COPY_SHARE,
+         &(struct wire_copy_share){ number, step, kept_step, kept_step ? number : 0 }, HEARD_PACE);
+}
+
+static void hear_keep(uint64_t number, uint64_t step)
+{
+    hear(FRAME_KEEP_SHARES, &(struct wire_keep_shares){ number, step, lists, 2 }, HEARD_PACE);
+}
+
+static void hear_listed(uint64_t number, uint64_t step)
+{
+    hear(FRAME_LISTED,
+         &(struct wire_listed){
+             .window = number, .step = step, .place = 0, .lists = lists, .lists_count = 2 },
+         0);
+}
+
+static void hear_copied(uint64_t step)
+{
+    hear(FRAME_COPY_TAKEN,
+         &(struct wire_share_copied){ .number = 1, .step = step, .list = lists[0] }, 0);
+}
+
+// We are the first of two servers.
+static void begin_as_server(void)
+{
+    member->role = ACTOR_SERVER;
+    config.servers = 2;
+    begin();
+}
+
+// A copy, its list, the lists of both, the share of the other: each is said as soon as it is there, and asked of the
+// learner once.
+static void a_server_copies_and_keeps_what_it_is_told_to(void **unused)
+{
+    (void)unused;
+    begin_as_server();
+    hear_copy(2, STEP + 4, 0); // Of another group
+    assert_null(said(FRAME_TAKE_COPY));
+    hear_copy(1, STEP + 4, 0);
+    const struct wire_save_share *copy = said(FRAME_TAKE_COPY);
+    assert_true(copy && copy->number == 1 && copy->step == STEP + 4);
+    hear_copy(1, STEP + 4, 0);
+    assert_null(said(FRAME_TAKE_COPY));
+    hear_copied(STEP + 4);
+    const struct wire_busy *busy = said(FRAME_BUSY);
+    assert_true(busy && busy->copied.step == STEP + 4 && busy->copied.list.bytes == 32);
+    hear_keep(1, STEP + 3); // Of other copies
+    assert_null(said(FRAME_GIVE_LISTS));
+    hear_keep(1, STEP + 4);
+    assert_non_null(said(FRAME_GIVE_LISTS));
+    hear_keep(1, STEP + 4);
+    assert_null(said(FRAME_GIVE_LISTS));
+    hear_listed(1, STEP + 4);
+    assert_true(blobs_state(blobs, &lists[0]) == BLOB_HERE &&
+                blobs_state(blobs, &lists[1]) == BLOB_WANTED);
+    blobs_have(blobs, &lists[1], STEP + 4);
+    tick(20);
+    const struct wire_fetch_share *job = said(FRAME_FETCH_SHARE);
+    assert_true(job && job->apart && job->place == 0 && job->buddies == 1 && job->lists_count == 2);
+    hear(FRAME_FETCHED_SHARE,
+         &(struct wire_fetched_share){
+             .turn = job->turn, .step = STEP + 4, .ok = true, .digest = { { 9 } } },
+         0);
+    busy = said(FRAME_BUSY);
+    assert_true(busy && busy->kept.number == 1 && busy->kept.step == STEP + 4 &&
+                busy->kept.digest.bytes[0] == 9);
+}
+
+// That it is on record is known before the next copy is made: by the order for that one, or by RUN.
+static void what_is_on_record_is_told_to_the_learner(void **unused)
+{
+    (void)unused;
+    begin_as_server();
+    hear_copy(1, STEP + 4, 0);
+    hear_copied(STEP + 4);
+    hear_keep(1, STEP + 4);
+    hear_listed(1, STEP + 4);
+    hear_copy(1, STEP + 8, STEP + 4);
+    const struct wire_kept *kept = said(FRAME_KEPT);
+    assert_true(kept && kept->window == 1 && kept->step == STEP + 4);
+    assert_non_null(said(FRAME_TAKE_COPY));
+    assert_int_equal(blobs_state(blobs, &lists[1]), BLOB_UNKNOWN); // Nobody waits for it
+    member->now.memory_window = 1, member->now.memory_step = STEP + 8;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    kept = said(FRAME_KEPT);
+    assert_true(kept && kept->step == STEP + 8);
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    assert_null(said(FRAME_KEPT));
+}
+
+static void a_trainer_copies_nothing(void **unused)
+{
+    (void)unused;
+    begin();
+    hear_copy(1, STEP + 4, 0);
+    assert_null(said(FRAME_TAKE_COPY));
+    hear_keep(1, STEP + 4);
+    assert_null(said(FRAME_GIVE_LISTS));
+}
+
 TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(a_group_that_was_lost_is_asked_for), CASE(a_trainer_trains_one_task_after_the_other),
       CASE(one_that_fails_three_tasks_in_a_row_ends), CASE(tasks_under_old_numbers_are_ignored),
@@ -647,4 +764,6 @@ TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(what_the_run_has_given_up_is_dropped), CASE(a_newer_group_ends_the_one_in_hand),
       CASE(a_group_that_is_over_is_not_begun), CASE(a_checkpointer_takes_no_group),
       CASE(a_server_saves_what_it_is_told_to_save_once), CASE(a_trainer_saves_nothing),
-      CASE(a_server_saves_what_its_group_puts_together))
+      CASE(a_server_saves_what_its_group_puts_together),
+      CASE(a_server_copies_and_keeps_what_it_is_told_to),
+      CASE(what_is_on_record_is_told_to_the_learner), CASE(a_trainer_copies_nothing))

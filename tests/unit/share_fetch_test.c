@@ -20,6 +20,7 @@ static struct world {
     uint8_t *items[ITEMS];
     uint64_t step;
     struct hash digest, *leaves;
+    enum share_rest rest;
     uint32_t count;
     struct member members[WORLD_MAX];
     struct wire_holder holders[WORLD_MAX];
@@ -48,7 +49,7 @@ static const uint8_t *bytes_of(uint64_t leaf)
 // As a learner does.
 static void put_share(blob_store_t *store, uint32_t place)
 {
-    const struct share_list list = share_list_of(&world.cut, place, world.count);
+    const struct share_list list = share_list_of(&world.cut, place, world.count, world.rest);
     struct hash *hashes = malloc(share_list_leaves(&list) * sizeof *hashes), *at = hashes;
     blob_share_t *share;
     assert_int_equal(blob_store_new_share(store, &world.cut, NULL, &share), 0);
@@ -81,9 +82,10 @@ static void save(uint64_t step)
     for (uint32_t i = 0; i < world.count; i++) publish(i);
 }
 
-static void begin(uint64_t floats, uint32_t count)
+static void begin_as(uint64_t floats, uint32_t count, enum share_rest rest)
 {
     world = (struct world){ .cut = { ITEMS, { floats * 4, floats * 4, floats * 4, 8 } },
+                            .rest = rest,
                             .count = count };
     world.leaves = malloc(state_cut_leaves(&world.cut) * sizeof *world.leaves);
     for (uint32_t i = 0; i < count; i++) {
@@ -99,6 +101,8 @@ static void begin(uint64_t floats, uint32_t count)
     }
     save(10);
 }
+
+static void begin(uint64_t floats, uint32_t count) { begin_as(floats, count, SHARE_ALIKE); }
 
 static void end_server(uint32_t i) { bulk_server_destroy(&world.members[i].server); }
 
@@ -129,6 +133,7 @@ static void ask_share(uint32_t place, uint32_t buddies, const struct wire_holder
                                           .lists_count = world.count,
                                           .place = place,
                                           .buddies = buddies,
+                                          .apart = world.rest == SHARE_OF_FIRST,
                                           .holders = holders,
                                           .holders_count = count };
     fixture_job(world.members[place].fetcher, FRAME_FETCH_SHARE, &job);
@@ -179,8 +184,8 @@ static void expect_kept(uint32_t place, uint32_t buddies)
     const uint64_t count = state_cut_leaves(&world.cut);
     bool *wanted = calloc(count, sizeof *wanted);
     for (uint32_t back = 0; back <= buddies && back < world.count; back++) {
-        const struct share_list list =
-            share_list_of(&world.cut, (place + world.count - back) % world.count, world.count);
+        const struct share_list list = share_list_of(
+            &world.cut, (place + world.count - back) % world.count, world.count, world.rest);
         for (uint32_t i = 0; i < list.count; i++)
             for (uint64_t leaf = list.runs[i].begin; leaf < list.runs[i].end; leaf++)
                 wanted[leaf] = true;
@@ -264,6 +269,21 @@ static void buddies_and_places_of_any_number(void **state)
         begin(groups[i].floats, groups[i].places);
         make_whole(groups[i].buddies);
         assert_string_equal(fetch_state(world.holders, world.count), "");
+        end();
+    }
+}
+
+// Members that do not hold the number of steps alike: that of the first one counts, and its buddies keep it.
+static void what_only_the_first_has(void **state)
+{
+    (void)state;
+    for (uint32_t buddies = 1; buddies <= 2; buddies++) {
+        begin_as(FLOATS, 4, SHARE_OF_FIRST);
+        make_whole(buddies);
+        assert_true(has_leaf(1, state_cut_leaves(&world.cut) - 1));
+        assert_false(has_leaf(3, state_cut_leaves(&world.cut) - 1));
+        end_server(0);
+        assert_string_equal(fetch_state(world.holders + 1, world.count - 1), "");
         end();
     }
 }
@@ -420,7 +440,7 @@ static void owner_and_buddy_are_gone(void **state)
     (void)state;
     begin(FLOATS, 4);
     make_whole(1);
-    const struct share_list list = share_list_of(&world.cut, 1, 4);
+    const struct share_list list = share_list_of(&world.cut, 1, 4, world.rest);
     const struct wire_holder left[] = { world.holders[0], world.holders[3] };
     unsigned leaf, item;
     const char *reason = fetch_state(left, 2);
@@ -443,6 +463,7 @@ static void owner_and_buddy_are_gone(void **state)
 }
 
 TESTS(TEST(shares_become_whole), TEST(buddies_and_places_of_any_number),
-      TEST(a_holder_lacks_it_and_one_is_silent), TEST(a_list_of_another_size),
-      TEST(a_list_with_another_hash), TEST(a_wrong_leaf_is_refused), TEST(what_is_not_here),
-      TEST(a_newer_share_and_a_model), TEST(one_dies_in_the_middle), TEST(owner_and_buddy_are_gone))
+      TEST(what_only_the_first_has), TEST(a_holder_lacks_it_and_one_is_silent),
+      TEST(a_list_of_another_size), TEST(a_list_with_another_hash), TEST(a_wrong_leaf_is_refused),
+      TEST(what_is_not_here), TEST(a_newer_share_and_a_model), TEST(one_dies_in_the_middle),
+      TEST(owner_and_buddy_are_gone))

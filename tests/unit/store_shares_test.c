@@ -46,7 +46,7 @@ static struct hash all_leaves(uint64_t step, struct hash ret_leaves[ALL_LEAVES])
 // As a learner does: its leaves are copied, then hashed, then put.
 static blob_share_t *make_share(blob_store_t *store, uint64_t step, uint32_t place)
 {
-    const struct share_list list = share_list_of(&share_cut, place, PLACES);
+    const struct share_list list = share_list_of(&share_cut, place, PLACES, SHARE_ALIKE);
     struct hash hashes[ALL_LEAVES];
     uint32_t count = 0;
     blob_share_t *share;
@@ -263,7 +263,7 @@ static void test_equal_leaves_of_a_share(void **state)
     blob_store_t *store = new_store();
     static const uint8_t zeros[STATE_LEAF_BYTES];
     const struct state_cut cut = { 1, { 4 * STATE_LEAF_BYTES } };
-    const struct share_list list = share_list_of(&cut, 0, 2);
+    const struct share_list list = share_list_of(&cut, 0, 2, SHARE_ALIKE);
     const struct hash hash = merkle_leaf(zeros, sizeof zeros),
                       hashes[4] = { hash, hash, hash, hash };
     const struct hash digest = state_cut_root(&cut, hashes);

@@ -66,8 +66,9 @@ static void expect_lists(struct member *const *group, uint32_t count, uint64_t s
         assert_memory_equal(group[i]->lists, group[0]->lists, count * sizeof *group[0]->lists);
         assert_int_equal(blob_store_get(group[i]->store, &group[0]->lists[i].hash, NULL, &ref), 0);
         assert_int_equal(ref.count, group[0]->lists[i].bytes);
-        assert_int_equal(share_list_join(&built_cut, i, count, ref.bytes, ref.count, leaves),
-                         SHARE_FITS);
+        assert_int_equal(
+            share_list_join(&built_cut, i, count, SHARE_ALIKE, ref.bytes, ref.count, leaves),
+            SHARE_FITS);
         blob_store_release(&ref);
     }
     for (uint64_t leaf = 0; leaf < state_cut_leaves(&built_cut); leaf++) { // Somebody serves it

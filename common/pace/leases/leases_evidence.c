@@ -104,13 +104,41 @@ static bool hear_save(struct evidence *evidence, const struct wire_save_share *s
     const struct leases_run *run = &self->run;
     if (!run->is_open || run->closing.attempt > 0 || save->number != run->group.number ||
         save->step != evidence->step || save->step <= run->group.step ||
-        (run->save_number == save->number && save->step <= run->save_step))
+        (run->save_number == save->number && save->step <= run->save_step) ||
+        (run->copy_number == save->number && save->step <= run->copy_step))
         return evidence_refuse(evidence,
                                "group %" PRIu64 " is told to save step %" PRIu64
                                ", which does not follow from group %" PRIu64 " at step %" PRIu64,
                                save->number, save->step, run->group.number, evidence->step);
     leases_run_save(&self->run, save);
     return true;
+}
+
+static bool hear_copy(struct evidence *evidence, const struct wire_save_share *copy)
+{
+    struct leases_witness *self = own(evidence);
+    const struct leases_run *run = &self->run;
+    if (!run->is_open || run->closing.attempt > 0 || copy->number != run->group.number ||
+        copy->step != evidence->step || copy->step <= run->group.step ||
+        (run->copy_number == copy->number && copy->step <= run->copy_step) ||
+        (run->save_number == copy->number && copy->step <= run->save_step))
+        return evidence_refuse(evidence,
+                               "group %" PRIu64 " is told to copy step %" PRIu64
+                               ", which does not follow from group %" PRIu64 " at step %" PRIu64,
+                               copy->number, copy->step, run->group.number, evidence->step);
+    leases_run_copy(&self->run, copy);
+    return true;
+}
+
+static bool hear_kept(struct evidence *evidence, const struct wire_record_kept *kept)
+{
+    const struct leases_run *run = &own(evidence)->run;
+    return (run->is_open && kept->window == run->copy_number && kept->step == run->copy_step &&
+            kept->window == run->group.number && !hash_is_none(&kept->digest)) ||
+           evidence_refuse(evidence,
+                           "a memory save of step %" PRIu64 " and group %" PRIu64
+                           " does not follow from copies of step %" PRIu64 " in group %" PRIu64,
+                           kept->step, kept->window, run->copy_step, run->copy_number);
 }
 
 static bool hear_close(struct evidence *evidence, const struct wire_close_group *closing)
@@ -278,6 +306,8 @@ bool leases_verifies(struct evidence *evidence, uint16_t kind, const void *recor
     case FRAME_RECORD_LEASE: return hear_lease(evidence, record);
     case FRAME_RECORD_LEASE_END: return hear_end(evidence, record);
     case FRAME_RECORD_SAVE: return hear_save(evidence, record);
+    case FRAME_RECORD_COPY: return hear_copy(evidence, record);
+    case FRAME_RECORD_KEPT: return hear_kept(evidence, record);
     case FRAME_RECORD_CLOSE: return hear_close(evidence, record);
     case FRAME_RECORD_SETTLED: return hear_settled(evidence, record);
     default: return true;

@@ -27,6 +27,7 @@ static void hear_group(struct leases_member *self, const struct member_turn *tur
     }
     if (!member->has_round && said->number <= self->group.number) { // An older ledger was put back
         self->group.number = 0;
+        self->keeper.kept_step = self->keeper.kept_in = 0;
         if (!self->in_hand) self->over = 0;
     }
     if (!member->has_round || said->number > member->round) {
@@ -120,6 +121,36 @@ static void hear_save(struct leases_member *self, const struct member_turn *turn
     save(self, turn, said->step);
 }
 
+// Of a server. What comes twice is done once; that it is done is said again.
+static void hear_copy(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_copy_share *said = turn->in->body;
+    const struct wire_save_share job = { said->number, said->step };
+    // mutant: copying: a server copies for an earlier group
+    if (!self->in_hand || said->number != self->in_hand || self->closing.attempt ||
+        !is_server(turn->member))
+        return;
+    self->say_ms = 0;
+    if (said->step <= self->copy_step) return;
+    self->copy_step = said->step;
+    // mutant: copying: a copy that is on record makes room for the next before that is known
+    if (said->kept_in) keeper_recorded(&self->keeper, turn, said->kept_in, said->kept_step);
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TAKE_COPY, &job);
+}
+
+static void hear_keep(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_keep_shares *said = turn->in->body;
+    // mutant: copying: the shares of other copies than the newest are fetched
+    if (!self->in_hand || said->number != self->in_hand || said->step != self->copy_step ||
+        !is_server(turn->member))
+        return;
+    self->say_ms = 0;
+    if (said->step <= self->list_step) return;
+    self->list_step = said->step;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_GIVE_LISTS, said);
+}
+
 static void hear_refused(struct leases_member *self, const struct member_turn *turn)
 {
     const struct wire_refused *said = turn->in->body;
@@ -209,6 +240,36 @@ static void hear_share(struct leases_member *self, const struct wire_share_saved
     self->say_ms = 0;
 }
 
+static void hear_copied(struct leases_member *self, const struct wire_share_copied *said)
+{
+    self->busy.copied = *said;
+    self->say_ms = 0;
+}
+
+static void hear_listed(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_listed *said = turn->in->body;
+    const struct wire_leases_config *config = leases_config_of(&turn->member->config);
+    const uint32_t first = leases_group_servers(&self->group, config);
+    struct keeper_group group = { .count = config->servers,
+                                  .buddies = config->buddies,
+                                  .apart = true };
+    if (!self->in_hand || said->window != self->in_hand || self->group.number != self->in_hand ||
+        said->lists_count != group.count)
+        return;
+    for (uint32_t i = 0; i < group.count; i++)
+        group.members[i] = self->group.group[first + i].member;
+    keeper_take(&self->keeper, turn, said, &group);
+}
+
+static void hear_fetched(struct leases_member *self, const struct member_turn *turn)
+{
+    struct hash digest;
+    if (!keeper_hear(&self->keeper, turn, &digest)) return;
+    self->busy.kept = (struct wire_share_saved){ self->keeper.in, self->keeper.step, digest };
+    self->say_ms = 0;
+}
+
 static void hear_broke(struct leases_member *self, const struct member_turn *turn)
 {
     const struct wire_group_broke *said = turn->in->body;
@@ -236,6 +297,9 @@ static void hear_learner(struct leases_member *self, const struct member_turn *t
     case FRAME_GROUP_SETTLED: hear_settled(self, turn); break;
     case FRAME_GROUP_BROKE: hear_broke(self, turn); break;
     case FRAME_SHARE_TAKEN: hear_share(self, turn->in->body); break;
+    case FRAME_COPY_TAKEN: hear_copied(self, turn->in->body); break;
+    case FRAME_LISTED: hear_listed(self, turn); break;
+    case FRAME_FETCHED_SHARE: hear_fetched(self, turn); break;
     }
 }
 
@@ -257,6 +321,11 @@ static void hear(void *state, const struct member_turn *turn)
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_TASK) hear_task(self, turn);
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_CLOSE_GROUP) hear_close(self, turn);
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_SAVE_SHARE) hear_save(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_COPY_SHARE) hear_copy(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_KEEP_SHARES) hear_keep(self, turn);
+    if (turn->heard & HEARD_RUN && turn->member->now.memory_window)
+        keeper_recorded(&self->keeper, turn, turn->member->now.memory_window,
+                        turn->member->now.memory_step);
     if (turn->heard & HEARD_REFUSED) hear_refused(self, turn);
     if (turn->heard & HEARD_ACK &&
         ((const struct wire_ack *)turn->in->body)->kind == FRAME_TASK_END)
@@ -297,6 +366,8 @@ static void take(struct leases_member *self, const struct member_turn *turn)
         .order = member->now.order,
         .born_unix_ms = member->born_unix_ms,
         .pass_samples = member->now.pass_samples,
+        .kept_step = self->group.kept_step,
+        .kept_in = self->group.kept_in,
     };
     if (job.group_count == 0) return;
     // mutant: saves: that a save is whole is forgotten as the next group begins
@@ -308,7 +379,8 @@ static void take(struct leases_member *self, const struct member_turn *turn)
     self->lease = self->newest = self->end.lease = 0;
     self->closing = (struct wire_close_group){ 0 };
     self->settled = (struct wire_settled){ 0 };
-    self->save_step = 0;
+    self->save_step = self->copy_step = self->list_step = 0;
+    keeper_drop(&self->keeper, turn); // Of another group: nobody waits for it any more
     self->say_ms = self->ask_ms = 0;
     turn->replica->applying = true;
     turn->replica->epoch = self->epoch;
@@ -359,6 +431,7 @@ static void end_group(struct leases_member *self, const struct member_turn *turn
     self->busy.because[0] = 0;
     self->say_ms = 0;
     replica->applying = false;
+    keeper_drop(&self->keeper, turn);
     outbox_job(turn->out, PORT_LEARNER, FRAME_END_GROUP, &job);
     if (keep) replica_move(replica, turn->member, job.step, &self->settled.digest, self->epoch);
     else replica_drop(replica, "its group ended, and here is only a part of its state", turn->out);
@@ -429,6 +502,7 @@ static void look_in_hand(struct leases_member *self, const struct member_turn *t
     say_end(self, turn);
     get_task(self, turn);
     say_settled(self, turn);
+    keeper_look(&self->keeper, turn);
 }
 
 static void look(void *state, const struct member_turn *turn)

@@ -5,6 +5,8 @@
 //     nothing in hand ──GROUP, its step is held──▶ in hand: GET_TASK ─▶ TASK ─▶ TRAIN_TASK ─▶ TASK_TRAINED ─▶ TASK_END
 //            ▲                                       │ CLOSE_GROUP ─▶ SETTLE_GROUP ─▶ GROUP_SETTLED ─▶ SETTLED
 //            │                                       │ SAVE_SHARE, to a server ─▶ TAKE_SHARE ─▶ SHARE_TAKEN ─▶ BUSY
+//            │                                       │ COPY_SHARE, to a server ─▶ TAKE_COPY ─▶ COPY_TAKEN ─▶ BUSY
+//            │                                       │ KEEP_SHARES ─▶ GIVE_LISTS ─▶ LISTED ─▶ the keeper ─▶ BUSY
 //            └── END_GROUP ◀── RUN: the epoch is over, or a newer GROUP
 //
 // A parameter server gets no tasks: its learner serves pushes and pulls over its links. While a group is in hand the
@@ -20,6 +22,7 @@
 //
 // Pure; one thread.
 
+#include "common/member/keeper.h"
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 #include "common/pace/leases/leases_group.h"
@@ -39,6 +42,9 @@ struct leases_member {
         closing;                 // The newest attempt that the learner was given; attempt 0: none
     struct wire_settled settled; // Its answer; attempt 0: none yet
     uint64_t save_step; // The newest step that the learner was told to save in this group; 0: none
+    uint64_t copy_step; // The same for a copy in memory
+    uint64_t list_step; // The newest of whose copies it was given all lists
+    struct keeper keeper;
 
     struct wire_busy busy; // As it is told
     uint64_t say_ms, ask_ms, end_ms, settle_ms, run_ms;

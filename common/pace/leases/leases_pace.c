@@ -5,6 +5,7 @@
 #include "common/pace/leases/leases_pace.h"
 #include "common/pace/evidence.h"
 #include "common/pace/leases/closing.h"
+#include "common/pace/leases/copying.h"
 #include "common/pace/leases/dealing.h"
 #include "common/pace/leases/muster.h"
 #include "common/pace/leases/saving.h"
@@ -96,7 +97,9 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .broken = said->broken,
                            .leaves = said->leaves,
                            .dead = said->dead,
-                           .saved = said->saved };
+                           .saved = said->saved,
+                           .copied = said->copied,
+                           .kept = said->kept };
     leases_take_words(kept->links, said->links);
     leases_take_words(kept->because, said->because[0] ? said->because : "cannot go on");
     const uint32_t place = leases_group_place(&own(turn)->group, member, said->instance);
@@ -268,6 +271,7 @@ static const char *settle(void *state, const struct turn *turn)
     cause = why_over(self, turn);
     const bool closes = cause && own(turn)->leases.count == 0;
     saving_look(self, turn, !cause);
+    copying_look(self, turn, !cause);
     if (closes && leases_run_must_step(own(turn), turn->run->step)) dealing_step(turn);
     if (closes && closing_settle(self, turn))
         return end_epoch(self, turn, why_settled(turn, cause));
@@ -286,7 +290,8 @@ static void forget_group(struct lease_pace *self)
     memset(self->lags, 0, sizeof self->lags);
     self->pushes_ms = self->pushes_told = 0;
     self->asked_count = self->attempt = self->looked_ms = self->settle_by_ms = 0;
-    self->save_tell_ms = 0;
+    self->save_tell_ms = self->copy_tell_ms = 0;
+    self->copy_keeps = false;
 }
 
 // A trainer has one task at a time.
@@ -304,16 +309,28 @@ static void note_few_tasks(const struct turn *turn, uint32_t trainers)
                 turn->run->pass_samples / trainers ? turn->run->pass_samples / trainers : 1);
 }
 
+static void note_death_costs(const struct turn *turn)
+{
+    const struct wire_leases_config *config = leases_config(turn->rules);
+    const char *save = saving_is_in_pieces(turn) ? "save" : "checkpoint";
+    char memory[128] = "";
+    if (config->memory_every > 0 && config->servers > 1)
+        snprintf(memory, sizeof memory,
+                 "about %" PRIu32 " steps; if one dies together with its %" PRIu32 " buddies, ",
+                 config->memory_every,
+                 config->buddies < config->servers ? config->buddies : config->servers - 1);
+    outbox_note(turn->out,
+                "run.death_costs \"of a trainer the task in its hands; of a parameter server "
+                "%sthe steps since the newest %s\"",
+                memory, save);
+}
+
 static void begin(void *state, const struct turn *turn)
 {
     struct lease_pace *self = state;
     struct run *run = turn->run;
     struct wire_place places[LEASES_GROUP_MAX];
-    if (run->number == 0)
-        outbox_note(turn->out,
-                    "run.death_costs \"of a trainer the task in its hands; of a parameter server "
-                    "the steps since the newest %s\"",
-                    saving_is_in_pieces(turn) ? "save" : "checkpoint");
+    if (run->number == 0) note_death_costs(turn);
     muster_barrier_end(self, turn);
     forget_group(self);
     const struct wire_group group = {
@@ -325,6 +342,8 @@ static void begin(void *state, const struct turn *turn)
         .group_count = muster_choose(self, turn, places),
         .epoch_elapsed_ms = turn->now_ms - turn->presence->epoch_began_ms,
         .barrier_ms = self->barrier_ms,
+        .kept_step = own(turn)->memory.kept.at.step,
+        .kept_in = own(turn)->memory.kept_in,
     };
     ensure(leases_group_is_sound(&group, leases_config(turn->rules)));
     note_few_tasks(turn, leases_group_servers(&group, leases_config(turn->rules)));
@@ -353,7 +372,8 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
     const struct lease_pace *self = state;
     const uint64_t late_ms = leases_due_ms(&own(turn)->leases);
     if (!own(turn)->is_open) return 0;
-    const uint64_t due_ms = leases_earlier(closing_due_ms(self, turn), saving_due_ms(self, turn));
+    const uint64_t saves_ms = leases_earlier(saving_due_ms(self, turn), copying_due_ms(self, turn));
+    const uint64_t due_ms = leases_earlier(closing_due_ms(self, turn), saves_ms);
     return leases_earlier(late_ms != UINT64_MAX ? late_ms : 0, due_ms);
 }
 
@@ -522,6 +542,7 @@ const struct pace pace_leases = {
     .commit_frame = FRAME_LEASE_ENDED,
     .count_tasks = count_tasks,
     .took_part = took_part,
+    .way_back = copying_point,
     .peer_waits = peer_waits,
     .needs = needs,
     .stays_pending = muster_stays_pending,

@@ -23,13 +23,14 @@
 //     A process gives a task one strike; and one that has failed three tasks in a row gets none, and is in no group, until
 //     it is started again (leases_is_unwell). A trainer ends itself then, so that it is.
 //  5. A server that dies, or cannot go on, takes its share of the state along: the epoch ends at once, and the run goes
-//     back to the newest state that is kept. Its place is named.
+//     back to the newest state that is kept, in memory or on disk. Its place is named.
 //  6. The end of an epoch: no more tasks are dealt; those that are out are waited for, at most until they are late;
 //     then the members of the group that are left put the state together, so that each holds all of it (closing.h). A
 //     trainer's death meanwhile costs an attempt. If their digests differ the run pauses, and names them.
 //  7. Saves. Each server writes its share to a shared folder on the way, if there is one (saving.h). The share is as far
 //     as pushes have come by then: it has all that the save's step says, and perhaps more, which is trained again. Without
-//     a folder the epoch ends for a save.
+//     a folder the epoch ends for a save. With strategy.memory_every each server also copies its share in memory, and
+//     keeps those of its predecessors (copying.h): a server that dies costs the steps since then, and no disk is read.
 //
 //   leases.def           frames, records, parts of CONFIG and SNAPSHOT
 //   leases_group.[hc]    what follows from the configuration and a group
@@ -39,6 +40,7 @@
 //   dealing.[hc]         ... who gets a task, and how leases end
 //   closing.[hc]         ... who lives, and how a group puts its state together
 //   saving.[hc]          ... saves in pieces, beside the training
+//   copying.[hc]         ... memory saves: servers keep copies of one another's shares
 //   leases_member.[hc]   the member's half: gives the learner its group and its tasks, and says what came of them
 //   leases_evidence.c    what the records prove
 //
@@ -66,6 +68,8 @@ struct busy {
     char because[128]; // Why it is broken
     uint64_t dead;     // Places of group `number`, as bits
     struct wire_share_saved saved;
+    struct wire_share_copied copied; // In memory
+    struct wire_share_saved kept;
 };
 
 // What a member of the newest attempt to close the group has answered.
@@ -96,6 +100,8 @@ struct lease_pace {
     struct settling settling[LEASES_GROUP_MAX];
     char cause[128];       // Why the group is being closed
     uint64_t save_tell_ms; // When servers are told again to save
+    uint64_t copy_tell_ms; // The same for copies in memory
+    bool copy_keeps;       // They were told to keep one another's, and not to copy
     uint64_t looked_ms;    // When the clock was looked at last
     // The newest barrier, as windows has it.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms, barrier_epoch;

@@ -99,7 +99,8 @@ void leases_run_end(struct leases_run *self, struct table *table,
 bool leases_run_must_step(const struct leases_run *self, uint64_t step)
 {
     // mutant: saves: a state that was saved on the way has the number of the one that is put together
-    const bool is_saved = self->save_number == self->group.number && self->save_step == step;
+    const bool is_saved = (self->save_number == self->group.number && self->save_step == step) ||
+                          (self->copy_number == self->group.number && self->copy_step == step);
     if (self->closing.attempt > 0) return false;
     // mutant: leases: two states have the number of one step
     return (step == self->group.step || is_saved) && self->leases.newest > self->dealt_before;
@@ -110,6 +111,13 @@ void leases_run_save(struct leases_run *self, const struct wire_save_share *save
     ensure(self->is_open && self->closing.attempt == 0 && save->number == self->group.number);
     self->save_number = save->number;
     self->save_step = save->step;
+}
+
+void leases_run_copy(struct leases_run *self, const struct wire_save_share *copy)
+{
+    ensure(self->is_open && self->closing.attempt == 0 && copy->number == self->group.number);
+    self->copy_number = copy->number;
+    self->copy_step = copy->step;
 }
 
 void leases_run_close(struct leases_run *self, const struct wire_close_group *closing)
@@ -166,7 +174,8 @@ void leases_run_restore(struct leases_run *self)
     self->settled = false;
     self->rest = self->differ = 0;
     self->save_number = self->save_step = 0; // What is still being saved is given up
-    self->leases.struck_count = 0;           // Its tasks are dealt again
+    self->copy_number = self->copy_step = 0;
+    self->leases.struck_count = 0; // Its tasks are dealt again
     self->closing = (struct wire_close_group){ 0 };
 }
 
@@ -186,6 +195,8 @@ static void apply_group(struct run *run, const struct wire_group *group)
     // mutant: leases: samples that a group has trained are done at the step that it began with
     if (run_has_digest(run)) run_point_take(run, &run->digest, &run->end_point);
     leases_run_begin(own(run), &run->table, group);
+    // mutant: leases: copies of the group before are put on record
+    memory_save_forget_copies(&own(run)->memory);
     run->number = group->number;
     run->epoch_elapsed_ms = group->epoch_elapsed_ms;
 }
@@ -204,6 +215,24 @@ static void apply_save(struct run *run, const struct wire_save_share *save)
     run_note_save(run);
 }
 
+// Data positions are the coordinator's: they say what is done at that step.
+static void apply_copy(struct run *run, const struct wire_save_share *copy)
+{
+    ensure(copy->step == run->step);
+    leases_run_copy(own(run), copy);
+    memory_save_copied(&own(run)->memory, run, copy->number);
+}
+
+static void apply_kept(struct run *run, const struct wire_record_kept *kept)
+{
+    struct leases_run *self = own(run);
+    uint32_t first = 0; // Of the servers, which are behind the trainers
+    while (first < self->group.group_count &&
+           run->roster.members[self->places[first].member].role != ACTOR_SERVER)
+        first++;
+    memory_save_kept(&self->memory, kept, self->places + first, self->group.group_count - first);
+}
+
 static void apply_close(struct run *run, const struct wire_close_group *closing)
 {
     leases_run_close(own(run), closing);
@@ -216,6 +245,12 @@ static void apply_phase(struct run *run, const struct wire_record_phase *record)
         run->samples_done -= leases_run_over(own(run), &run->table, run->step);
     // The owner has seen it, and goes on
     if (record->phase == PHASE_WAITING && run->phase == PHASE_PAUSED) own(run)->differ = 0;
+}
+
+static void apply_restore(struct leases_run *self, const struct wire_record_restore *restore)
+{
+    leases_run_restore(self);
+    memory_save_restore(&self->memory, restore->step);
 }
 
 // Snapshots point into the run, so what they list of leases lies there.
@@ -245,10 +280,12 @@ static bool apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_LEASE: leases_run_deal(self, &run->table, record); return true;
     case FRAME_RECORD_LEASE_END: apply_end(run, record); return true;
     case FRAME_RECORD_SAVE: apply_save(run, record); return true;
+    case FRAME_RECORD_COPY: apply_copy(run, record); return true;
+    case FRAME_RECORD_KEPT: apply_kept(run, record); return true;
     case FRAME_RECORD_CLOSE: apply_close(run, record); return true;
     case FRAME_RECORD_SETTLED: leases_run_settle(self, record); return true;
     case FRAME_RECORD_PHASE: apply_phase(run, record); return false;
-    case FRAME_RECORD_RESTORE: leases_run_restore(self); return false;
+    case FRAME_RECORD_RESTORE: apply_restore(self, record); return false;
     default: return false;
     }
 }
@@ -277,6 +314,9 @@ struct wire_part leases_run_store(const struct run *run, void *memory)
         .rest = self->rest,
         .save_number = self->save_number,
         .save_step = self->save_step,
+        .copy_number = self->copy_number,
+        .copy_step = self->copy_step,
+        .memory = memory_save_store(&self->memory),
         .newest = self->leases.newest,
         .average_ms = self->leases.average_ms,
         .leases = self->out,
@@ -313,7 +353,11 @@ static bool group_fits(const struct run *run, const struct wire_leases_snapshot 
     const uint64_t all = fits ? leases_group_all(&from->group) : 0;
     fits = fits && (!from->is_open || from->group.number > 0) && !(from->differ & ~all) &&
            !(from->closing.members & ~all) && (!from->settled || from->closing.attempt > 0);
-    return fits && position_fits(&from->begin);
+    for (uint32_t i = 0; i < from->memory.keepers_count && fits; i++)
+        fits = from->memory.keepers[i].member < run->roster.count;
+    return fits && position_fits(&from->begin) &&
+           position_fits(&from->memory.copied.data_position) &&
+           position_fits(&from->memory.kept.data_position);
 }
 
 static bool is_pending(const struct table *table, uint64_t number)
@@ -405,6 +449,9 @@ bool leases_run_load(struct run *run, const struct wire_part *part)
     // mutant: saves: a snapshot forgets that a group saves
     self->save_number = from->save_number;
     self->save_step = from->save_step;
+    self->copy_number = from->copy_number;
+    self->copy_step = from->copy_step;
+    memory_save_load(&self->memory, &from->memory);
     self->leases.newest = from->newest;
     self->leases.average_ms = from->average_ms;
     load_lists(&self->leases, from);
@@ -417,5 +464,5 @@ bool leases_run_refers_to(const struct run *run, uint32_t member)
     const struct leases_run *self = leases_run_of(run);
     for (uint32_t i = 0; i < self->group.group_count; i++)
         if (self->group.group[i].member == member) return true;
-    return false;
+    return memory_save_refers_to(&self->memory, member);
 }

@@ -3,6 +3,7 @@
 //
 //     RECORD_GROUP ─▶ open ─▶ RECORD_LEASE ─▶ its samples are pending ─▶ RECORD_LEASE_END ─▶ done, todo again, or failed
 //                       ├─▶ RECORD_SAVE ─▶ its servers save this step, and it goes on (saving.h)
+//                       ├─▶ RECORD_COPY ─▶ RECORD_KEPT: the same in memory, with no disk (copying.h)
 //                       └─▶ RECORD_CLOSE ─▶ no lease any more ─▶ RECORD_SETTLED ─▶ RECORD_PHASE Cooldown: over
 //                       └──────────────────(a server died)───────────────────────▶ RECORD_PHASE Cooldown: over
 //
@@ -21,7 +22,7 @@
 // Pure. One thread.
 
 #include "common/pace/leases/leases_group.h"
-#include "common/run/run.h"
+#include "common/run/memory_save.h"
 
 struct leases_run {
     struct leases leases;
@@ -37,6 +38,8 @@ struct leases_run {
     uint64_t differ;                 // Places of those whose digests differ from that of most
     uint64_t save_number,
         save_step; // The newest group that was told to save, and of which step; 0: none was
+    uint64_t copy_number, copy_step;       // The same of a memory save
+    struct memory_save memory;             // Not known to the verifier of a ledger
     struct wire_lease_out out[LEASES_MAX]; // The lists of `leases`, as a snapshot has them
     struct wire_strikes struck[STRIKES_KEPT_MAX];
 };
@@ -48,6 +51,7 @@ void leases_run_deal(struct leases_run *self, struct table *table, const struct 
 void leases_run_end(struct leases_run *self, struct table *table,
                     const struct wire_lease_ended *ended);
 void leases_run_save(struct leases_run *self, const struct wire_save_share *save);
+void leases_run_copy(struct leases_run *self, const struct wire_save_share *copy);
 void leases_run_close(struct leases_run *self, const struct wire_close_group *closing);
 void leases_run_settle(struct leases_run *self, const struct wire_group_settled *settled);
 

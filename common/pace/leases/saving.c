@@ -25,6 +25,13 @@ static uint64_t since(const struct turn *turn, struct wire_data_position *ret_po
     return has_saved ? leases->save_step : leases->group.step;
 }
 
+// A step that is copied in memory has its state: the next one is saved.
+static bool is_copied(const struct turn *turn)
+{
+    const struct leases_run *leases = own(turn);
+    return leases->copy_number == leases->group.number && leases->copy_step == turn->run->step;
+}
+
 bool saving_is_due(const struct turn *turn)
 {
     const struct wire_leases_config *config = leases_config(turn->rules);
@@ -86,7 +93,8 @@ void saving_look(struct lease_pace *self, const struct turn *turn, bool goes_on)
         if (turn->now_ms >= self->save_tell_ms) tell(self, turn, places);
         return;
     }
-    if (!goes_on || !saving_is_in_pieces(turn) || !saving_is_due(turn)) return;
+    // mutant: copying: a step that is copied is saved, too, and has two states
+    if (!goes_on || !saving_is_in_pieces(turn) || !saving_is_due(turn) || is_copied(turn)) return;
     const struct wire_save_share order = { own(turn)->group.number, turn->run->step };
     // mutant: saves: servers are told to save before that is stored
     turn_put(turn, FRAME_RECORD_SAVE, &order);

@@ -9,11 +9,11 @@
 // Whether this place keeps the newest recorded copies: the step whose data position the run knows, taken in its window.
 static bool keeps(const struct windows *self, const struct run *run, const struct wire_place *place)
 {
-    const struct windows_run *of = windows_run_of(run);
+    const struct memory_save *memory = &windows_run_of(run)->memory;
     const struct stands *said = &self->stands[place->member];
     // mutant: keeping: copies from before a restore are kept
-    return said->instance == place->instance && said->kept_window == of->copied_window &&
-           said->kept_step == of->copied.at.step && !hash_is_none(&said->kept);
+    return said->instance == place->instance && said->kept_window == memory->copied_in &&
+           said->kept_step == memory->copied.at.step && !hash_is_none(&said->kept);
 }
 
 // All that own a share keep the same step, and it lies beyond what is committed.
@@ -41,11 +41,9 @@ void keeping_hear(struct windows *self, const struct turn *turn)
 void keeping_register(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const struct windows_run *of = windows_run_of(run);
+    const struct memory_save *memory = &windows_run_of(run)->memory;
     const struct wire_window *first = windows_first(run);
-    if (!windows_are_open(run) || of->copied_window == 0 ||
-        (of->copied_window == of->kept_window && of->copied.at.step == of->kept.at.step))
-        return;
+    if (!windows_are_open(run) || memory_save_is_newest(memory)) return;
     const uint32_t owner = places_first_owner(turn, first);
     const struct hash *digest = &self->stands[first->group[owner].member].kept;
     // mutant: keeping: a memory save is whole before all keep their part
@@ -53,39 +51,23 @@ void keeping_register(struct windows *self, const struct turn *turn)
         if (!keeps(self, run, &first->group[i]) ||
             !hash_equal(&self->stands[first->group[i].member].kept, digest))
             return;
-    const struct wire_record_kept record = { of->copied_window, of->copied.at.step, *digest };
+    const struct wire_record_kept record = { memory->copied_in, memory->copied.at.step, *digest };
     turn_put(turn, FRAME_RECORD_KEPT, &record);
     outbox_note(turn->out, "memory.kept step=%" PRIu64 " members=%u", record.step,
                 first->group_count - owner);
 }
 
-// Its process is here, and not another one of its key.
-static bool is_here(const struct run *run, const struct wire_place *place)
-{
-    const struct wire_member *member = &run->roster.members[place->member];
-    // mutant: keeping: a process that has restarted keeps what it kept
-    return member->instance == place->instance &&
-           (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
-}
-
 bool keeping_point(const struct turn *turn, struct way_back *ret_way)
 {
-    const struct windows_run *of = windows_run_of(turn->run);
-    const uint32_t count = of->keepers_count, buddies = windows_config(turn->rules)->buddies;
+    const struct memory_save *memory = &windows_run_of(turn->run)->memory;
+    uint32_t place;
     ret_way->lost = NO_MEMBER;
-    if (hash_is_none(&of->kept.at.digest)) return false;
-    for (uint32_t place = 0; place < count; place++) {
-        bool found = false;
-        // mutant: keeping: a share is looked for with one buddy more than have it
-        for (uint32_t i = 0; i <= buddies && i < count; i++)
-            found |= is_here(turn->run, &of->keepers[(place + i) % count]);
-        // mutant: keeping: a memory save lacks a share and is gone back to
-        if (!found) {
-            ret_way->lost = of->keepers[place].member;
-            return false;
-        }
+    if (!memory_save_is_whole(memory, &turn->run->roster, windows_config(turn->rules)->buddies,
+                              &place)) {
+        if (place != UINT32_MAX) ret_way->lost = memory->keepers[place].member;
+        return false;
     }
-    ret_way->point = run_point_whole(&of->kept);
-    ret_way->window = of->kept_window;
+    ret_way->point = run_point_whole(&memory->kept);
+    ret_way->window = memory->kept_in;
     return true;
 }

@@ -263,8 +263,8 @@ void opening_open(struct windows *self, const struct turn *turn)
         .closed_from = closing->number,
         .closed = closing->closed,
         .closed_at = closing->end,
-        .kept_step = windows_run_of(run)->kept.at.step,
-        .kept_window = windows_run_of(run)->kept_window,
+        .kept_step = windows_run_of(run)->memory.kept.at.step,
+        .kept_window = windows_run_of(run)->memory.kept_in,
         .drops = !windows_are_open(run),
     };
     ensure(window.group_count > 0);

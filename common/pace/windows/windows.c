@@ -107,8 +107,8 @@ static void put_record(struct windows *self, const struct turn *turn, uint64_t e
         .differ = closing ? closing->differ : 0,
         .saved = first_marked(self, turn, TAKEN, run->step, end) == end && end > 0,
         .copied = first_marked(self, turn, COPIED, run->step, end) == end && end > 0,
-        .kept_step = windows_run_of(run)->kept.at.step,
-        .kept_window = windows_run_of(run)->kept_window,
+        .kept_step = windows_run_of(run)->memory.kept.at.step,
+        .kept_window = windows_run_of(run)->memory.kept_in,
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
     if (end > run->step) self->fruitless = 0;

@@ -237,7 +237,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         turn->replica->epoch = window->epoch;
     }
     if (enters) enter(turn->replica, turn->member, window->step);
-    if (window->drops) windows_member_keep_drop(self, turn);
+    if (window->drops) keeper_drop(&self->keeper, turn);
     self->newest = window->number;
     self->newest_end = window_end(window);
     self->epoch = window->epoch;
@@ -446,7 +446,7 @@ static void look(void *state, const struct member_turn *turn)
     forget_answer(self, turn);
     expect(self, turn);
     if (windows_member_in_hand(self)) {
-        windows_member_keep_look(self, turn);
+        keeper_look(&self->keeper, turn);
         look_in_hand(self, turn);
     } else if (replica->ready) {
         replica_tell(replica, turn->member, turn->in->now_ms, turn->out);

@@ -5,22 +5,10 @@
 //
 // Pure; one thread.
 
+#include "common/member/keeper.h"
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 #include "common/pace/windows/window.h"
-
-// A memory save that is being made: copies of `step` are with all members, taken in `window`. step 0: none is.
-struct windows_keeping {
-    uint64_t window, step;
-    uint32_t place, count;
-    struct wire_blob lists[WINDOW_MEMBERS_MAX]; // Of each place, with the hashes of its leaves
-    uint32_t members[WINDOW_MEMBERS_MAX];       // By index in the roster
-    uint64_t turn;                              // Of the newest FETCH_SHARE
-    bool fetching;                              // It has not been answered yet
-    bool whole;                                 // All is here. Others may still want our list
-    uint64_t retry_ms;
-    uint32_t failures; // In a row
-};
 
 struct windows_member {
     struct window kept[2]; // The newest that were told, by number modulo
@@ -51,8 +39,7 @@ struct windows_member {
     bool is_stopping;          // The learner was told that the group is to end
     uint64_t say_ms, ask_ms;
 
-    struct windows_keeping keeping;
-    uint64_t kept_step, kept_window; // The newest memory save on record, as far as it has heard
+    struct keeper keeper;
 };
 
 // Whether a step was committed as one of the windows in hand.
@@ -91,13 +78,8 @@ void windows_member_freeze(struct windows_member *self, const struct member_turn
 // Takes the message of this turn, if windows concern it. Of a trainer with a replica.
 void windows_member_hear(struct windows_member *self, const struct member_turn *turn);
 
-// Memory saves. _hear: takes what the learner and the fetcher say of them. _recorded: the coordinator says which one is
-// on record. _look: asks for what is missing. _drop: nobody waits for the one that is being made any more.
+// Takes what the learner and the fetcher say of memory saves.
 void windows_member_keep_hear(struct windows_member *self, const struct member_turn *turn);
-void windows_member_keep_recorded(struct windows_member *self, const struct member_turn *turn,
-                                  uint64_t window, uint64_t step);
-void windows_member_keep_look(struct windows_member *self, const struct member_turn *turn);
-void windows_member_keep_drop(struct windows_member *self, const struct member_turn *turn);
 
 // Takes a WINDOW: of any role.
 void windows_member_hear_window(struct windows_member *self, const struct member_turn *turn);

@@ -28,7 +28,7 @@ void windows_member_hear_window(struct windows_member *self, const struct member
     }
     if (!member->has_round && said->number <= windows_member_newest(self)->number) {
         self->kept[0].frame.number = self->kept[1].frame.number = 0; // An older ledger was put back
-        self->kept_step = self->kept_window = 0;
+        self->keeper.kept_step = self->keeper.kept_in = 0;
         if (!windows_member_in_hand(self)) self->closed = self->frozen = self->done = 0;
     }
     if (!member->has_round || said->number > member->round) {
@@ -36,7 +36,7 @@ void windows_member_hear_window(struct windows_member *self, const struct member
         member->round = said->number;
     }
     if (!role_takes_steps(member->role) || !turn->replica || said->number == 0) return;
-    windows_member_keep_recorded(self, turn, said->kept_window, said->kept_step);
+    keeper_recorded(&self->keeper, turn, said->kept_window, said->kept_step);
     hear_closing(self, said->closed_from, said->closed, said->closed_at);
     if (said->number > self->kept[said->number % 2].frame.number)
         window_keep(&self->kept[said->number % 2], said);
@@ -73,7 +73,7 @@ static void hear_steps(struct windows_member *self, const struct member_turn *tu
                        const struct wire_steps *steps)
 {
     const uint64_t step = self->stands.step;
-    windows_member_keep_recorded(self, turn, steps->kept_window, steps->kept_step);
+    keeper_recorded(&self->keeper, turn, steps->kept_window, steps->kept_step);
     if (steps->closed) hear_closing(self, steps->number, steps->closed, steps->end);
     if (!self->is_frozen) return;
     if (step > 0) note_commit(self, steps, step - 1, &self->applied);
@@ -289,8 +289,8 @@ void windows_member_hear(struct windows_member *self, const struct member_turn *
         }
     }
     if ((turn->heard & HEARD_RUN) && turn->member->now.memory_window)
-        windows_member_keep_recorded(self, turn, turn->member->now.memory_window,
-                                     turn->member->now.memory_step);
+        keeper_recorded(&self->keeper, turn, turn->member->now.memory_window,
+                        turn->member->now.memory_step);
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
     hear_learner(self, turn);
     windows_member_keep_hear(self, turn);

@@ -63,13 +63,6 @@ bool windows_run_names(const struct run *run, uint32_t member)
 
 // ---- records ------------------------------------------------------------------------------------
 
-// Members drop them, too (`drops` in WINDOW).
-static void forget_copies(struct windows_run *self)
-{
-    self->copied.at = (struct wire_record_restore){ 0 };
-    self->copied_window = 0;
-}
-
 static void apply_window(struct run *run, const struct wire_window *window)
 {
     struct windows_run *self = own(run);
@@ -81,8 +74,9 @@ static void apply_window(struct run *run, const struct wire_window *window)
            TABLE_OK);
     window_keep(&self->window[self->open++], window);
     if (!follows) self->taken = 0;
+    // Members drop them, too (`drops` in WINDOW)
     // mutant: keeping: copies from before a break are put on record
-    if (!follows) forget_copies(self);
+    if (!follows) memory_save_forget_copies(&self->memory);
     clear_those_in(self, window);
     run->number = window->number;
     run->epoch_elapsed_ms = window->epoch_elapsed_ms;
@@ -130,10 +124,7 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
         self->save_window = steps->number;
         self->savers_count = list_group(window, self->savers);
     }
-    if (steps->copied) {
-        run_point_take(run, &(struct hash){ { 0 } }, &self->copied);
-        self->copied_window = steps->number;
-    }
+    if (steps->copied) memory_save_copied(&self->memory, run, steps->number);
     self->last_steps = steps_hash(steps);
     voided_hear_steps(&self->voided, steps);
     // mutant: windows: who was named is forgotten when a window closes without a step
@@ -165,31 +156,20 @@ static uint32_t list_owners(const struct run *run, const struct wire_window *win
 // Its owners are those of the copies: a window that follows without a break has the same ones.
 static void apply_kept(struct run *run, const struct wire_record_kept *kept)
 {
-    struct windows_run *self = own(run);
-    const struct wire_window *window = windows_first(run);
-    ensure(kept->step == self->copied.at.step && kept->window == self->copied_window);
-    const struct wire_record_restore copied = run_point_whole(&self->copied);
-    run_point_load(&self->kept, &copied);
-    self->kept.at.digest = kept->digest;
-    self->kept_window = kept->window;
-    self->keepers_count = list_owners(run, window, self->keepers);
+    struct wire_place owners[WINDOW_MEMBERS_MAX];
+    const uint32_t count = list_owners(run, windows_first(run), owners);
+    memory_save_kept(&own(run)->memory, kept, owners, count);
 }
 
-// What a restore gives up is no way back any more.
 static void apply_restore(struct windows_run *self, const struct run *run,
                           const struct wire_record_restore *restore)
 {
-    static const struct wire_record_restore nothing;
     self->before_restore = run->number;
     ensure(self->open == 0);
     self->window[0].frame = (struct wire_window){ 0 };
     self->voided = (struct wire_voided){ 0 };
     self->named_count = 0;
-    forget_copies(self);
-    // mutant: keeping: a memory save that was given up is gone back to
-    if (self->kept.at.step <= restore->step) return;
-    self->kept.at = nothing;
-    self->kept_window = self->keepers_count = 0;
+    memory_save_restore(&self->memory, restore->step);
 }
 
 bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
@@ -221,12 +201,7 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .named = self->named,
         .named_count = self->named_count,
         .save_window = self->save_window,
-        .copied = run_point_whole(&self->copied),
-        .copied_window = self->copied_window,
-        .kept = run_point_whole(&self->kept),
-        .kept_window = self->kept_window,
-        .keepers = self->keepers,
-        .keepers_count = self->keepers_count,
+        .memory = memory_save_store(&self->memory),
         .savers = self->savers,
         .savers_count = self->savers_count,
         .before_restore = self->before_restore,
@@ -248,14 +223,7 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     self->last_steps = from->last_steps;
     self->voided = from->voided;
     self->save_window = from->save_window;
-    // mutant: keeping: a snapshot forgets the copies that are not kept yet
-    run_point_load(&self->copied, &from->copied);
-    self->copied_window = from->copied_window;
-    // mutant: keeping: a snapshot forgets the memory save
-    run_point_load(&self->kept, &from->kept);
-    self->kept_window = from->kept_window;
-    self->keepers_count = from->keepers_count;
-    for (uint32_t i = 0; i < from->keepers_count; i++) self->keepers[i] = from->keepers[i];
+    memory_save_load(&self->memory, &from->memory);
     // mutant: saves: a snapshot forgets who saves
     self->savers_count = from->savers_count;
     for (uint32_t i = 0; i < from->savers_count; i++) self->savers[i] = from->savers[i];
@@ -274,11 +242,9 @@ bool windows_run_refers_to(const struct run *run, uint32_t member)
     const struct wire_window *window = windows_first(run);
     for (uint32_t i = 0; i < window->group_count; i++)
         if (window->group[i].member == member) return true;
-    for (uint32_t i = 0; i < self->keepers_count; i++)
-        if (self->keepers[i].member == member) return true;
     for (uint32_t i = 0; i < self->savers_count; i++)
         if (self->savers[i].member == member) return true;
-    return false;
+    return memory_save_refers_to(&self->memory, member);
 }
 
 bool windows_run_saves(const struct run *run, uint32_t member, uint64_t instance)

@@ -7,7 +7,7 @@
 // It lies in struct run (pace_state); only records change it. Pure. One thread.
 
 #include "common/pace/windows/window.h"
-#include "common/run/run.h"
+#include "common/run/memory_save.h"
 
 enum { WINDOWS_OPEN_MAX = 2 };
 
@@ -30,13 +30,7 @@ struct windows_run {
     uint64_t save_window;
     struct wire_place savers[WINDOW_MEMBERS_MAX];
     uint32_t savers_count;
-    // Memory saves. `copied`: the newest step of which the members have copies of their shares, taken in copied_window;
-    // its digest is none. `kept`: the newest of which each has those of its predecessors, too; the processes that
-    // have them, by place. 0 and none: there is none.
-    struct run_point copied, kept;
-    uint64_t copied_window, kept_window;
-    struct wire_place keepers[WINDOW_MEMBERS_MAX];
-    uint32_t keepers_count;
+    struct memory_save memory;
 };
 
 // The functions of struct run_pace (run.h).
