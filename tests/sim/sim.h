@@ -867,7 +867,7 @@ void intruder_clear(struct sim *self);
 
 // What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
 void check_restore(struct sim *sim, const struct wire_record_restore *record);
-void check_begin_anew(struct sim *sim);                     // The ledger is lost
+void check_begin_anew(struct sim *sim); // The ledger is lost
 // Its PINGs reach the coordinator, and it has heard nothing of it for as long as one is searched for that may hold the
 // newest step. Unless most hold the step the run may go back without it.
 bool faults_is_deaf(const struct sim *sim, uint8_t id);

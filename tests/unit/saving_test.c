@@ -195,7 +195,7 @@ static void the_place_of_the_state_is_named(void **state)
     lost.step = 1076;
     now.step = now.restored_step = 1070, now.restored_epoch = 1;
     assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
-    assert_non_null(strstr(line, "back at step 1070, kept in the trainers' memory: 6 steps"));
+    assert_non_null(strstr(line, "back at step 1070, kept in the members' memory: 6 steps"));
     lost.step = 1090;
     now.step = now.restored_step = 1000, now.restored_epoch = 2;
     now.restore_point_step = 1080; // It was recorded before we heard

@@ -4,8 +4,8 @@
 //
 //     first pass    nothing is disturbed. How long it took, the pushes by lag, those that were discarded
 //     second pass   a trainer is killed: its task is dealt to another one, and nobody else notices. Then a parameter server is
-//                   killed: the run goes back to the newest checkpoint, with the one that stood by or the one that is
-//                   started again
+//                   killed: the run goes back to the newest copies that servers keep of one another's shares, with the
+//                   one that stood by or the one that is started again
 //
 // Then the same run in step, with the same quotas, until its first pass is over. The checkpoints of both passes are scored
 // on text that no trainer was given.
@@ -193,7 +193,7 @@ static void kill_server(struct demo *self, uint64_t now_ms)
     fleet_kill(&self->net.servers[SERVER_KILLED]);
 }
 
-// A group behind the death of a server has three of them; the state is that of the newest checkpoint.
+// A group behind the death of a server has three of them; the state is that of the newest copies in memory.
 static void hear_replaced(struct demo *self, uint64_t now_ms)
 {
     const struct run_view *view = self->net.view;

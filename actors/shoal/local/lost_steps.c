@@ -17,7 +17,7 @@ static const char *place_of(const struct lost_steps *self, const struct wire_run
     if (step == self->restore_point_step || step == now->restore_point_step)
         return now->checkpoint_pieces && now->checkpoint_step == step ? "its newest save on disk"
                                                                       : "its newest checkpoint";
-    return "kept in the trainers' memory";
+    return "kept in the members' memory";
 }
 
 bool lost_steps_hear(struct lost_steps *self, const struct wire_run *now, uint64_t begin,

@@ -331,7 +331,7 @@ void status_view_print(const char *run, const struct run_view *view,
                now->unsaved_steps);
     if (now->memory_step > now->checkpoint_step)
         printf("  step %" PRIu64
-               " is kept in the trainers' memory: if one dies, the run goes on there\n",
+               " is kept in the members' memory: if one dies, the run goes on there\n",
                now->memory_step);
     printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
            now->pending);
