@@ -145,7 +145,9 @@ static bool hear_record(struct evidence *evidence, uint64_t *seq, const uint8_t 
     }
     case 7: {
         const struct wire_save_share save = { number(at[1]), number(at[2]) };
-        return hear(evidence, seq, FRAME_RECORD_SAVE, &save);
+        const struct wire_record_kept kept = { save.number, save.step, { { at[4] } } };
+        if (at[3] % 3 == 2) return hear(evidence, seq, FRAME_RECORD_KEPT, &kept);
+        return hear(evidence, seq, at[3] % 3 ? FRAME_RECORD_COPY : FRAME_RECORD_SAVE, &save);
     }
     default: {
         const struct wire_group_settled settled = { number(at[1]), number(at[2]), number(at[3]) };
@@ -218,12 +220,20 @@ void tasks_fuzz_write_seeds(const char *folder)
         1,   2, 2,    8, 16, 0, 0, 0,    //
         3,   1, LATE, 0, 0,  0, 0, 0,    //
         3,   2, DONE, 8, 0,  1, 2, 0,    // A step, and 2 samples more
+        7,   1, 1,    1, 0,  0, 0, 0,    // It is copied
+        7,   1, 1,    2, 9,  0, 0, 0,    // and kept
     };
     static const uint8_t late[] = { 'r', 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 8, 16, 0, 0, 0 };
     const struct wire_strikes struck[] = { { .task = 8, .count = 1 } };
-    const struct wire_leases_snapshot snapshot = { .newest = 3,
-                                                   .struck = struck,
-                                                   .struck_count = 1 };
+    static const struct wire_place keepers[] = { { .member = 1, .instance = 7, .links = "" } };
+    const struct wire_leases_snapshot snapshot = {
+        .newest = 3,
+        .struck = struck,
+        .struck_count = 1,
+        .copy_number = 1,
+        .copy_step = 4,
+        .memory = { .kept = { .step = 4 }, .kept_in = 1, .keepers = keepers, .keepers_count = 1 },
+    };
     uint8_t packed[1024] = "s";
     const size_t used =
         wire_pack_body(FRAME_LEASES_SNAPSHOT, &snapshot, packed + 1, sizeof packed - 1);

@@ -201,7 +201,7 @@ static void test_frames_of_ones_own_are_in_the_table(void **state)
     struct wire_drawing drawing = { .title = "sea" };
     char line[128];
     (void)state;
-    assert_int_equal(wire_kind_next(FRAME_RECORD_SAVE), FRAME_TEST_PAINT);
+    assert_int_equal(wire_kind_next(FRAME_RECORD_COPY), FRAME_TEST_PAINT);
     assert_int_equal(wire_kind_next(FRAME_TEST_SPOT), FRAME_TEST_DRAWING);
     assert_int_equal(wire_kind_next(FRAME_TEST_DRAWING), FRAME_TEST_SKETCH);
     assert_int_equal(wire_kind_next(FRAME_TEST_SKETCH), FRAME_NONE);
