@@ -118,6 +118,9 @@ bench-memory: all                               ## What copies of shares in memo
 bench-servers: all                              ## Tokens/s of two trainers with two parameter servers by those of allreduce: TURNS=3
 	@tests/bench/servers.sh $(B) $(or $(TURNS),3)
 
+bench-stopped: all $(B)/bench/quota_of          ## What a trainer that stands still costs the others, with servers not in step: TURNS=5
+	@tests/bench/stopped.sh $(B) $(or $(TURNS),5)
+
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
 
@@ -295,6 +298,8 @@ $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DE
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/bench/line_bench $(B)/bench/ask_bench: $(B)/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/group_member.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/bench/quota_of: $(B)/tests/bench/quota_of.o $(B)/actors/shoal/local/quota.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/example/%: $(B)/tests/example/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 # gloo, where it is installed (libgloo-dev), to compare with.
@@ -309,4 +314,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries attacks greedy chaos soak test-peers \
-        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-memory bench-servers bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-memory bench-servers bench-stopped bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

@@ -66,7 +66,9 @@ bool learner_copies_have_ended(
 // Our list as a blob, put into the store once more: what asked for it may have had it removed.
 struct wire_blob learner_copies_list(struct learner *self, struct learner_copies *copies);
 
-// This save is on record. True: it is the newest of which we know, or a later one, so that there may be room to prepare.
+// This save is on record: if it is our newest copy, that one is kept, and the one before it goes with the next
+// _prepare. If it is a later one, we have no copy of what is on record. Whether it is later than the one we know of:
+// _is_later.
 void learner_copies_recorded(struct learner_copies *copies, uint64_t in, uint64_t step);
 bool learner_copies_is_later(const struct learner_copies *copies, uint64_t in, uint64_t step);
 

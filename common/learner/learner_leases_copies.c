@@ -104,7 +104,12 @@ void learner_lease_list(struct learner *self, const struct wire_keep_shares *sai
         copies->in != said->number || said->lists_count != self->lease->said.servers)
         return;
     const uint32_t place = owner_now(self).owner;
-    for (uint32_t i = 0; i < said->lists_count; i++) lists[i] = said->lists[i];
+    for (uint32_t i = 0; i < said->lists_count; i++) { // How long each is follows from the state
+        const struct share_list list =
+            share_list_of(&self->cut, i, said->lists_count, SHARE_OF_FIRST);
+        lists[i] = (struct wire_blob){ said->lists[i].hash,
+                                       (uint32_t)(share_list_leaves(&list) * HASH_BYTES) };
+    }
     lists[place] = learner_copies_list(self, copies);
     worker_answer(self->worker, FRAME_LISTED,
                   &(struct wire_listed){ .window = copies->in,

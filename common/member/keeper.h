@@ -20,7 +20,7 @@ struct keeper {
     // The one that is being made. step 0: none is.
     uint64_t in, step;
     uint32_t place, count, buddies;
-    bool apart;                                // FETCH_SHARE
+    bool apart;                                // As in FETCH_SHARE
     struct wire_blob lists[KEEPER_PLACES_MAX]; // By place
     uint32_t members[KEEPER_PLACES_MAX];       // By index in the roster
     uint64_t turn;                             // Of the newest FETCH_SHARE
@@ -35,7 +35,7 @@ struct keeper {
 // Whose shares the lists are of, by place.
 struct keeper_group {
     uint32_t count, buddies;
-    bool apart; // The strategy's members hold alike what none owns, or each its own: FETCH_SHARE
+    bool apart; // As in FETCH_SHARE
     uint32_t members[KEEPER_PLACES_MAX];
 };
 

@@ -672,7 +672,7 @@ says 78 $'strategy.server.servers: 9, but the model has\nparameters, and a share
 
 # Not in step: what the other mode has is named, and tasks are counted against the data.
 sed -i 's/^servers = .*/servers = 2/; s/^mode = .*/mode = "async"/' few/state.toml
-says 0 'strategy.memory_every: not used with strategy.server.mode = "async"' \
+says 0 'strategy.lanes: not used with strategy.server.mode = "async"' \
     shoal validate-config --state few/state.toml --data-config few/data.toml
 sed -i '/^memory_every = /d; s/^# task_samples = .*/task_samples = 1000000/' few/state.toml
 says 0 $'few/state.toml: OK\nsequences, so a pass has 1 task of 1000000 (strategy.server.task_samples of few/state.toml), for 1 trainer' \
