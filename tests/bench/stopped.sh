@@ -25,7 +25,7 @@ say_processors
 make_text
 init_run --strategy server --trainers 4 --dim 64 --layers 2 --seq-len 128 --batch 4
 sed -i 's/^mode = .*/mode = "async"/; s/^# staleness = .*/staleness = 6/; s/^# task_samples = .*/task_samples = 64/
-    s/^\(lanes\|window_time\) = /# &/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 100000/; /^memory_every = /d' "$work/run/state.toml"
+    s/^\(lanes\|window_time\) = /# &/; s/^init_min_clients = .*/init_min_clients = 4/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 100000/; /^memory_every = /d' "$work/run/state.toml"
 start_run "${PORT:-22880}" --threads 1
 wait_for_step 8 120
 trainers=($(pgrep -P "$up" -f shoal-trainer))
@@ -67,14 +67,15 @@ perl -MJSON::PP -e '
         }
         die "no word of pushes around $ms\n";
     }
+    die "pushes of ", scalar keys %at, " trainers, not of 4\n" unless keys %at == 4;
     my ($before, $during) = (0, 0);
     open my $list, "<", $turns or die;
     while (<$list>) {
-        my ($a, $b, $c) = split;
+        my ($from, $stop, $end) = split;
         my (@b, @d);
         for my $member (sort { $a <=> $b } keys %at) {
-            push @b, (pushes_at($at{$member}, $b) - pushes_at($at{$member}, $a)) / ($b - $a) * 1000;
-            push @d, (pushes_at($at{$member}, $c) - pushes_at($at{$member}, $b)) / ($c - $b) * 1000;
+            push @b, (pushes_at($at{$member}, $stop) - pushes_at($at{$member}, $from)) / ($stop - $from) * 1000;
+            push @d, (pushes_at($at{$member}, $end) - pushes_at($at{$member}, $stop)) / ($end - $stop) * 1000;
         }
         my ($still) = sort { $d[$a] <=> $d[$b] } 0 .. $#d; # It is the one that did least
         my ($x, $y) = (0, 0);
