@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct running {
     const struct member_process *process;
     struct member *member; // The first field of the actor's state
     struct identity *identity;
-    char dir[512], blobs[600];
+    char dir[PATH_MAX], blobs[PATH_MAX + 16];
     struct journal *journal;
     uint64_t instance; // Number of this process; its frames carry it as their incarnation, too
     blob_store_t *store;
@@ -123,6 +124,9 @@ static int open_dir(struct running *self, struct why *why)
     const struct command *command = &self->options->command;
     char plain[ACTOR_NAME_MAX + 1];
     actor_name_plain(self->member->name, plain);
+    if (command->state_dir && strlen(command->state_dir) >= sizeof self->dir)
+        return why_set(why, FAULT_RANGE, "--state-dir has %zu bytes, allowed are %zu",
+                       strlen(command->state_dir), sizeof self->dir - 1);
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
     else snprintf(self->dir, sizeof self->dir, "%s-state", plain);
     int rc = journal_open(self->dir, why, &self->journal);
