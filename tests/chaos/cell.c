@@ -38,6 +38,7 @@ static const struct kind {
     unsigned epoch_steps; // A run has two epochs
     bool has_servers;
     bool dead_trainers_change_it; // The digest
+    bool has_no_digest;           // To promise: no two runs have equal bits
     const char *(*hold_transfer)(struct testbed *bed);
     struct hash (*undisturbed)(struct testbed *bed, const struct testbed_end *end);
 } kinds[TESTBED_STRATEGIES] = {
@@ -56,6 +57,12 @@ static const struct kind {
                          .has_servers = true,
                          .hold_transfer = hold_transfer_of_windows,
                          .undisturbed = digest_of_alone },
+    [TESTBED_ASYNC] = { .phases = ~(1u << CELL_WITNESS),
+                        .epoch_steps = 60,
+                        .has_servers = true,
+                        .has_no_digest = true,
+                        .hold_transfer = hold_transfer_of_windows,
+                        .undisturbed = digest_of_run },
     [TESTBED_SHARDED] = { .phases = ~(1u << CELL_WITNESS),
                           .epoch_steps = 60,
                           .hold_transfer = hold_transfer_of_windows,
@@ -98,6 +105,7 @@ static bool is_trainer(const struct cell *cell)
 
 bool cell_promises_digest(const struct cell *cell)
 {
+    if (kind_of(cell)->has_no_digest) return false;
     return !kind_of(cell)->dead_trainers_change_it || !is_trainer(cell) || cell->signal == SIGSTOP;
 }
 
@@ -246,7 +254,7 @@ static void hit(struct testbed *bed, const char *name, int signal)
 // dies, limits are short: the digest may change there, and the others need not wait.
 static struct testbed_options options_of(const struct cell *cell)
 {
-    const bool brief = cell->signal && !cell_promises_digest(cell);
+    const bool brief = cell->signal && !cell_promises_digest(cell) && !kind_of(cell)->has_no_digest;
     const double s = brief ? 2 : 30;
     const unsigned steps = kind_of(cell)->epoch_steps;
     return (struct testbed_options){ .strategy = cell->strategy,

@@ -19,7 +19,8 @@
 // What a cell shows: the run finishes; all replicas, the ledger and the last checkpoint agree
 // (testbed_finish); and where the victim's absence may cost time but no work, the digest of the end
 // is that of the same run undisturbed. Only a trainer of rounds that dies may change it: its
-// residual is lost. An undisturbed run of allreduce must end in the digest of `shoal train`.
+// residual is lost. An undisturbed run of allreduce must end in the digest of `shoal train`. A run that is
+// not in step promises none.
 
 #include "common/base/hash.h"
 #include "tests/live/testbed.h"

@@ -1,4 +1,4 @@
-// churn -- members of a run of allreduce, sharded or server come and go for TIME seconds, and it must not show.
+// churn -- members of a run of allreduce, sharded, server or async come and go for TIME seconds, and it must not show.
 //
 //     make soak STRATEGY=allreduce TIME=3600 SEED=7
 //     build/chaos/churn 300 7                       300 seconds by seed 7
@@ -6,14 +6,15 @@
 // A small model (the testbed's) in 16 lanes. Every half second to two seconds, by the seed, a
 // trainer is killed or one is started: two to ten of them run. The first two stay to the end, so
 // that what grows in a process has time to show: in its first minutes each grows by a few MiB. Now
-// and then the coordinator is killed; it is started again at once, as by systemd. Of `server` two
+// and then the coordinator is killed; it is started again at once, as by systemd. Of `server` and `async` two
 // parameter servers and one that stands by run; now and then one of the three is killed, and started
 // again at a later such event.
 //
 // Fails when no step is committed for a minute, when a process ends that nobody killed, when
 // anything grows (soak.h), or when a member ever held another state than the pinned one: its log
 // says so. At the end everything is stopped, and one trainer alone takes the same steps: each
-// digest that the ledger pins must be that of `shoal train` (alone.h). Prints a line a minute.
+// digest that the ledger pins must be that of `shoal train` (alone.h). Of `async` no two runs have equal bits: there
+// the ledger says that no sample was trained twice in a pass (ledger_check.h). Prints a line a minute.
 
 #include "common/base/clock.h"
 #include "tests/chaos/alone.h"
@@ -43,6 +44,8 @@ enum {
 
 // A record is about a kilobyte, and at most one in twenty steps makes one.
 static const struct soak_limits limits = { .patience_s = 60, .ledger_bytes = 128 };
+// Each task makes two records, and is two steps.
+static const struct soak_limits limits_of_tasks = { .patience_s = 60, .ledger_bytes = 1024 };
 
 static struct churn {
     struct testbed *bed;
@@ -138,7 +141,7 @@ static void happen(struct churn *self, uint64_t now_ms)
     self->event_ms = now_ms + EVENT_MS_MIN + draw(self, EVENT_MS_SPAN);
     if (draw(self, COORDINATOR_ONE_IN) == 0 && !self->coordinator_ms)
         kill_coordinator(self, now_ms);
-    else if (self->strategy == TESTBED_SERVER && draw(self, SERVER_ONE_IN) == 0)
+    else if (testbed_has_servers(self->strategy) && draw(self, SERVER_ONE_IN) == 0)
         disturb_servers(self);
     else if (kills) kill_one(self, victim);
     else if (absent < TRAINERS_MAX) spawn(self, absent);
@@ -183,9 +186,10 @@ static void begin(struct churn *self, uint64_t seconds)
                                                        .lease_s = 3 });
     for (unsigned i = 0; i < TRAINERS_MAX; i++) testbed_actor(self->bed, testbed_trainer(i));
     testbed_start_all(self->bed);
-    if (self->strategy == TESTBED_SERVER) testbed_start(self->bed, testbed_server(SERVERS - 1));
+    if (testbed_has_servers(self->strategy)) testbed_start(self->bed, testbed_server(SERVERS - 1));
     testbed_await_step(self->bed, 1);
-    soak_begin(&self->soak, self->bed, &limits);
+    soak_begin(&self->soak, self->bed,
+               self->strategy == TESTBED_ASYNC ? &limits_of_tasks : &limits);
     self->event_ms = self->soak.began_ms + 1000;
     self->until_ms = self->soak.began_ms + 1000 * seconds;
 }
@@ -197,6 +201,10 @@ static unsigned replay(struct churn *self, const struct ledger_report *ledger)
         const struct pinned_step *pinned = &ledger->pinned[i];
         char said[HASH_HEX], computed[HASH_HEX];
         if (pinned->step == 0) continue;
+        if (self->strategy == TESTBED_ASYNC) {
+            same++;
+            continue;
+        }
         const struct hash digest = alone_digest(self->bed, pinned->step);
         if (!hash_equal(&digest, &pinned->digest))
             testbed_fail(
@@ -222,7 +230,7 @@ static void await_ready(struct churn *self)
     for (unsigned i = 0; i < TRAINERS_MAX; i++)
         if (runs(self, i))
             testbed_await_log(self->bed, testbed_trainer(i), "actor.ready", TESTBED_WAIT_MS);
-    for (unsigned i = 0; self->strategy == TESTBED_SERVER && i < SERVERS; i++)
+    for (unsigned i = 0; testbed_has_servers(self->strategy) && i < SERVERS; i++)
         if (testbed_actor(self->bed, testbed_server(i))->pid)
             testbed_await_log(self->bed, testbed_server(i), "actor.ready", TESTBED_WAIT_MS);
 }
@@ -244,11 +252,11 @@ static bool run(struct churn *self, uint64_t seconds)
            " s, %u trainers killed, %u started, the coordinator killed %u times, %u servers "
            "killed: "
            "%" PRIu64 " steps in %" PRIu64 " windows, %" PRIu64
-           " closed early, back at a save %" PRIu64 " times; %u pinned digests "
-           "are those of one trainer alone, nothing grows\n",
+           " closed early, back at a save %" PRIu64 " times; %u pinned digests%s, nothing grows\n",
            held ? "" : "not ", seconds, self->kills, self->spawns, self->coordinator_kills,
            self->server_kills, end.ledger.commits, end.ledger.rounds, end.ledger.closed,
-           end.ledger.restores, same);
+           end.ledger.restores, same,
+           self->strategy == TESTBED_ASYNC ? "" : " are those of one trainer alone");
     testbed_destroy(&self->bed);
     return held;
 }
@@ -257,12 +265,13 @@ int main(int argc, char **argv)
 {
     const uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     if (seconds < 1 || seconds > SECONDS_MAX) {
-        fprintf(stderr, "usage: churn SECONDS [SEED [sharded or server]]; SECONDS from 1 to %d\n",
+        fprintf(stderr,
+                "usage: churn SECONDS [SEED [sharded, server or async]]; SECONDS from 1 to %d\n",
                 SECONDS_MAX);
         return 64;
     }
     churn.strategy = TESTBED_ALLREDUCE;
-    for (enum testbed_strategy s = TESTBED_SHARDED; argc > 3 && s <= TESTBED_SERVER; s++)
+    for (enum testbed_strategy s = TESTBED_SHARDED; argc > 3 && s <= TESTBED_ASYNC; s++)
         if (strcmp(argv[3], testbed_strategies[s]) == 0) churn.strategy = s;
     setvbuf(stdout, NULL, _IOLBF, 0);
     churn.seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;

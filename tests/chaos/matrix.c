@@ -218,9 +218,10 @@ int main(int argc, char **argv)
         return code;
     }
     if (!is_known || argc < 2 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: matrix [--strategy=distro|allreduce|sharded|server] FILE [VICTIM "
-                        "PHASE SIGNAL] | "
-                        "... --sample SECONDS [SEED]\n");
+        fprintf(stderr,
+                "usage: matrix [--strategy=distro|allreduce|sharded|server|async] FILE [VICTIM "
+                "PHASE SIGNAL] | "
+                "... --sample SECONDS [SEED]\n");
         return 64;
     }
     for (int i = 2; i < argc; i++)

@@ -13,13 +13,33 @@
 #include <string.h>
 
 enum { POSITIONS_MAX = 1 << 26, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
-enum { WINDOWS_OPEN = 2 };
+enum { WINDOWS_OPEN = 2, LEASES_OUT = 64, LEASE_LIST = 64 };
+
+// What `done` says of a position.
+enum { TODO, DONE, PENDING, GIVEN_UP };
 
 // A window that is open: its steps, and the samples of those that are not committed.
 struct open_window {
     uint64_t step, end;
     struct interval samples[DEALT_MAX];
     uint32_t samples_count;
+};
+
+// A task of a run that is not in step, in a trainer's hands.
+struct lease_out {
+    uint64_t number;
+    struct interval samples[LEASE_LIST];
+    uint32_t samples_count;
+};
+
+// Its group: where it began, and what it has trained since.
+struct group {
+    bool open, settled;
+    uint64_t number, step;
+    struct interval trained[DEALT_MAX];
+    uint32_t trained_count;
+    struct lease_out out[LEASES_OUT];
+    uint32_t out_count;
 };
 
 struct check {
@@ -29,7 +49,7 @@ struct check {
     unsigned text_max;
     const char *run_id;
     struct wire_arena arena;
-    uint8_t *done; // By position: committed
+    uint8_t *done; // By position: TODO, DONE ..
     uint64_t most; // Behind the last of them
     struct interval dealt[DEALT_MAX];
     uint32_t dealt_count;
@@ -38,6 +58,7 @@ struct check {
     struct open_window windows[WINDOWS_OPEN]; // The older first
     uint32_t windows_open;
     uint64_t window; // Number of the newest
+    struct group group;
     uint8_t phase;
     uint64_t incarnation;
     struct hash last_commit;
@@ -64,10 +85,32 @@ static const unsigned moves[PHASE_COUNT] = {
     [PHASE_PAUSED] = 1u << PHASE_WAITING,
 };
 
+static void mark(struct check *self, const struct interval *list, uint32_t count, uint8_t state)
+{
+    for (uint32_t i = 0; i < count; i++)
+        memset(self->done + list[i].begin, state, list[i].end - list[i].begin);
+}
+
+// What is out is to be dealt again; and, if the group has committed no step, so is what it has trained.
+static void end_group(struct check *self)
+{
+    struct group *group = &self->group;
+    if (!group->open) return;
+    group->open = false;
+    for (uint32_t i = 0; i < group->out_count; i++)
+        mark(self, group->out[i].samples, group->out[i].samples_count, TODO);
+    group->out_count = 0;
+    if (group->settled || self->report->commits > group->step) return;
+    for (uint32_t i = 0; i < group->trained_count; i++)
+        self->report->samples -= group->trained[i].end - group->trained[i].begin;
+    mark(self, group->trained, group->trained_count, TODO);
+}
+
 static int enter(struct check *self, uint8_t phase)
 {
     if (!(moves[self->phase] & 1u << phase))
         return bad(self, "phase %u after phase %u", phase, self->phase);
+    if (phase == PHASE_COOLDOWN) end_group(self);
     self->phase = phase;
     self->report->finished = phase == PHASE_FINISHED;
     if (phase == PHASE_COOLDOWN) self->report->epochs++;
@@ -227,6 +270,97 @@ static int look_steps(struct check *self, const struct wire_steps *steps)
     return rc;
 }
 
+// ---- tasks --------------------------------------------------------------------------------------
+
+static int look_group(struct check *self, const struct wire_group *said)
+{
+    struct group *group = &self->group;
+    if (group->open || said->number != group->number + 1 || said->step != self->report->commits)
+        return bad(
+            self, "group %" PRIu64 " at step %" PRIu64 " after group %" PRIu64 " and step %" PRIu64,
+            said->number, said->step, group->number, self->report->commits);
+    *group = (struct group){ .open = true, .number = said->number, .step = said->step };
+    self->report->rounds++;
+    return enter(self, PHASE_TRAIN);
+}
+
+// Each of its samples is in no other task, and not trained in this pass.
+static int look_lease(struct check *self, const struct wire_lease *lease)
+{
+    struct group *group = &self->group;
+    if (!group->open || group->out_count == LEASES_OUT || lease->samples_count > LEASE_LIST)
+        return bad(self, "lease %" PRIu64 " of no group, or it has %u intervals", lease->number,
+                   lease->samples_count);
+    struct lease_out *out = &group->out[group->out_count++];
+    *out = (struct lease_out){ .number = lease->number, .samples_count = lease->samples_count };
+    for (uint32_t i = 0; i < lease->samples_count; i++) {
+        out->samples[i] = lease->samples[i];
+        if (lease->samples[i].end > POSITIONS_MAX)
+            return bad(self, "position %" PRIu64 " dealt", lease->samples[i].end);
+        if (lease->samples[i].end > self->most) self->most = lease->samples[i].end;
+        for (uint64_t p = lease->samples[i].begin; p < lease->samples[i].end; p++)
+            if (self->done[p] != TODO)
+                return bad(self, "lease %" PRIu64 " has sample %" PRIu64 ", which is %s",
+                           lease->number, p, self->done[p] == PENDING ? "in another" : "trained");
+    }
+    mark(self, lease->samples, lease->samples_count, PENDING);
+    return 0;
+}
+
+static int end_lease(struct check *self, const struct wire_lease_ended *ended)
+{
+    static const uint8_t states[] = {
+        [FATE_DONE] = DONE, [FATE_RETURNED] = TODO, [FATE_GIVEN_UP] = GIVEN_UP
+    };
+    struct group *group = &self->group;
+    uint32_t i = 0;
+    uint64_t samples = 0;
+    while (i < group->out_count && group->out[i].number != ended->lease) i++;
+    if (i == group->out_count)
+        return bad(self, "lease %" PRIu64 " ends, and is not out", ended->lease);
+    const struct lease_out out = group->out[i];
+    group->out[i] = group->out[--group->out_count];
+    mark(self, out.samples, out.samples_count, states[ended->fate]);
+    for (i = 0; ended->fate == FATE_DONE && i < out.samples_count; i++) {
+        samples += out.samples[i].end - out.samples[i].begin;
+        if (group->trained_count < DEALT_MAX)
+            group->trained[group->trained_count++] = out.samples[i];
+    }
+    self->report->samples += samples;
+    return samples == ended->samples
+               ? 0
+               : bad(self, "lease %" PRIu64 " has %" PRIu64 " samples, said are %" PRIu64,
+                     ended->lease, samples, ended->samples);
+}
+
+static int look_lease_end(struct check *self, const struct wire_lease_ended *ended)
+{
+    if (!self->group.open || ended->step != self->report->commits || ended->end < ended->step)
+        return bad(self,
+                   "lease %" PRIu64 " leads from step %" PRIu64 " to %" PRIu64
+                   " after step %" PRIu64,
+                   ended->lease, ended->step, ended->end, self->report->commits);
+    self->report->commits = ended->end;
+    return ended->cause == LEASE_CAUSE_CLOSED ? 0 : end_lease(self, ended);
+}
+
+// What the servers are told to save or to copy is the present step.
+static int look_share(struct check *self, const struct wire_save_share *share)
+{
+    return self->group.open && share->number == self->group.number &&
+                   share->step == self->report->commits
+               ? 0
+               : bad(self, "group %" PRIu64 " saves or copies step %" PRIu64 " at step %" PRIu64,
+                     share->number, share->step, self->report->commits);
+}
+
+static int look_close(struct check *self, const struct wire_close_group *closing)
+{
+    if (self->group.out_count == 0 && closing->step == self->report->commits) return 0;
+    return bad(self, "group %" PRIu64 " is closed at step %" PRIu64 " with %u tasks out",
+               closing->number, closing->step, self->group.out_count);
+}
+
 // ---- both ---------------------------------------------------------------------------------------
 
 // Below the cursor all is committed but the returned.
@@ -279,8 +413,8 @@ static int look_restore(struct check *self, const struct wire_record_restore *ba
         if (stays && !self->done[p])
             return bad(self, "a restore to step %" PRIu64 " calls sample %" PRIu64 " done",
                        back->step, p);
-        self->done[p] = stays;
-        samples += stays;
+        if (!stays) self->done[p] = TODO;
+        samples += self->done[p] == DONE;
     }
     if (samples != back->samples_done)
         return bad(self,
@@ -343,6 +477,13 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
     case FRAME_RECORD_RESTORE: return look_restore(self, body);
     case FRAME_RECORD_KEPT: return look_kept(self, body);
+    case FRAME_RECORD_GROUP: return look_group(self, body);
+    case FRAME_RECORD_LEASE: return look_lease(self, body);
+    case FRAME_RECORD_LEASE_END: return look_lease_end(self, body);
+    case FRAME_RECORD_SAVE:
+    case FRAME_RECORD_COPY: return look_share(self, body);
+    case FRAME_RECORD_CLOSE: return look_close(self, body);
+    case FRAME_RECORD_SETTLED: self->group.settled = true; return 0;
     case FRAME_RECORD_CHECKPOINT:
         if (!((const struct wire_checkpoint *)body)->pieces)
             self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;

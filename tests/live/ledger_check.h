@@ -7,6 +7,8 @@
 //   committed within the oldest that is open, and at most two are
 //   no sample committed twice; at each epoch's end the samples below the cursor are committed but
 //   for those returned; the base of a commit is the digest that was pinned for its step
+//   not in step: a sample is in one task at a time, and trained once a pass; a group is closed with no task out; what
+//   a group did that committed no step is dealt again
 //   phases move only as drawn; incarnations rise; after a restore what was committed since is done again
 //
 // The reader is the test's own: it shares the records and the chain with the product, not the

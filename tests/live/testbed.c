@@ -378,7 +378,8 @@ void testbed_start_all(struct testbed *self)
         snprintf(name, sizeof name, "witness%u", i);
         testbed_start(self, name);
     }
-    for (unsigned i = 0; self->options.strategy == TESTBED_SERVER && i < self->options.servers; i++)
+    for (unsigned i = 0; testbed_has_servers(self->options.strategy) && i < self->options.servers;
+         i++)
         testbed_start(self, testbed_server(i));
     for (unsigned i = 0; i < self->actors_count; i++)
         if (is_member(&self->actors[i]) && self->actors[i].pid &&
@@ -483,6 +484,13 @@ static void hear_window(struct testbed_news *news, const struct wire_window *win
             news->group[news->group_count++] = news->members[window->group[i].member];
 }
 
+static void hear_group(struct testbed_news *news, const struct wire_group *group)
+{
+    hear_window(news, &(struct wire_window){ .number = group->number,
+                                             .group = group->group,
+                                             .group_count = group->group_count });
+}
+
 bool testbed_in_group(const struct testbed *self, const char *name)
 {
     struct identity *identity = testbed_identity(name);
@@ -516,6 +524,7 @@ static void hear(struct testbed *self, const struct letter *letter)
         break;
     }
     case FRAME_WINDOW: hear_window(news, letter->msg.body); break;
+    case FRAME_GROUP: hear_group(news, letter->msg.body); break;
     case FRAME_STEPS: {
         const struct wire_steps *steps = letter->msg.body;
         if (steps->end > news->commits) news->commits = steps->end;

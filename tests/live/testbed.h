@@ -35,15 +35,22 @@ enum testbed_strategy {
     TESTBED_ALLREDUCE,
     TESTBED_SHARDED,
     TESTBED_SERVER,
+    TESTBED_ASYNC, // Its servers are not in step
     TESTBED_STRATEGIES
 };
-extern const char *const testbed_strategies[TESTBED_STRATEGIES]; // As strategy.kind names them
+extern const char
+    *const testbed_strategies[TESTBED_STRATEGIES]; // As strategy.kind names them; or "async"
+
+static inline bool testbed_has_servers(enum testbed_strategy strategy)
+{
+    return strategy == TESTBED_SERVER || strategy == TESTBED_ASYNC;
+}
 
 // Zero means the default in brackets.
 struct testbed_options {
     enum testbed_strategy strategy;     // distro
     unsigned lanes;                     // 8; of allreduce
-    unsigned servers;                   // 2; of server
+    unsigned servers;                   // 2; of server and async
     const char *run_id;                 // "live"
     unsigned trainers;                  // 3; init_min_clients is as many
     unsigned witnesses;                 // 0; else standalone witness actors
@@ -92,7 +99,7 @@ struct testbed_news {
     uint64_t entered[PHASE_COUNT];
     uint64_t incarnation; // Of the coordinator
     uint64_t frames;
-    uint64_t window;                      // Number of the newest WINDOW
+    uint64_t window;                      // Number of the newest WINDOW, or GROUP
     struct key group[TESTBED_ACTORS_MAX]; // Of that
     unsigned group_count;
     struct key members[TESTBED_ACTORS_MAX]; // By index in the roster

@@ -102,7 +102,7 @@ static void check_ledger(struct testbed *self, struct ledger_report *ret_report)
     if (!ledger_check(dir, self->options.run_id, ret_report, text, sizeof text))
         testbed_fail(self, "the ledger: %s", text);
     if (ret_report->restores > 0 && self->options.strategy != TESTBED_SHARDED &&
-        self->options.strategy != TESTBED_SERVER)
+        !testbed_has_servers(self->options.strategy))
         testbed_fail(self, "the run went back to a save %" PRIu64 " times", ret_report->restores);
 }
 
@@ -154,7 +154,7 @@ static void check_logs(struct testbed *self, const struct ledger_report *ledger)
 
 static void (*const check_digests[TESTBED_STRATEGIES])(struct testbed *,
                                                        const struct ledger_report *) = {
-    check_told, check_logs, check_logs, check_logs
+    check_told, check_logs, check_logs, check_logs, check_logs
 };
 
 struct testbed_end testbed_stop(struct testbed *self)

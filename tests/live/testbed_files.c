@@ -153,7 +153,7 @@ void testbed_write_data(struct testbed *self)
 }
 
 const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce", "sharded",
-                                                             "server" };
+                                                             "server", "async" };
 
 static int print_distro(const struct testbed *self, char **ret_text)
 {
@@ -188,17 +188,18 @@ static int print_distro(const struct testbed *self, char **ret_text)
         o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
 }
 
-// Runs of allreduce, sharded and server differ in few words. Members of the last two save beside the steps; with servers
+// Runs of allreduce, sharded, server and async differ in few words. Members of the last two save beside the steps; with servers
 // their shares lie in memory as well.
 static int print_windows(const struct testbed *self, char **ret_text)
 {
     enum { SAVE_STEPS = 25 };
     const struct testbed_options *o = &self->options;
-    char saves[sizeof self->dir + 80] = "", servers[80] = "";
-    if (o->strategy == TESTBED_SERVER)
-        snprintf(servers, sizeof servers, "memory_every = 10\n[strategy.server]\nservers = %u\n",
-                 o->servers);
-    if (o->strategy == TESTBED_SHARDED || o->strategy == TESTBED_SERVER)
+    char saves[sizeof self->dir + 80] = "", servers[120] = "";
+    if (testbed_has_servers(o->strategy))
+        snprintf(servers, sizeof servers, "memory_every = 10\n[strategy.server]\nservers = %u\n%s",
+                 o->servers,
+                 o->strategy == TESTBED_ASYNC ? "mode = \"async\"\ntask_samples = 32\n" : "");
+    if (o->strategy == TESTBED_SHARDED || testbed_has_servers(o->strategy))
         snprintf(saves, sizeof saves, "[checkpoint]\nshared_dir = \"%s/saves\"\nsteps = %d\n",
                  self->dir, SAVE_STEPS);
     return asprintf(
@@ -223,15 +224,15 @@ static int print_windows(const struct testbed *self, char **ret_text)
         "clip_grad_norm = 1.0\n%s",
         o->run_id, o->warmup_s, o->cooldown_s, o->epoch_rounds, o->total_steps, o->min_clients,
         o->init_min_clients, o->batch, o->batch, o->first_step ? o->first_step : 1, o->first_sample,
-        testbed_strategies[o->strategy], o->lanes, o->train_s, servers, o->lease_s, o->map_mib_max,
-        o->genesis ? o->genesis : "model", saves);
+        testbed_has_servers(o->strategy) ? "server" : testbed_strategies[o->strategy], o->lanes,
+        o->train_s, servers, o->lease_s, o->map_mib_max, o->genesis ? o->genesis : "model", saves);
 }
 
 void testbed_write_state(struct testbed *self, const char *file)
 {
-    static int (*const prints[TESTBED_STRATEGIES])(const struct testbed *,
-                                                   char **) = { print_distro, print_windows,
-                                                                print_windows, print_windows };
+    static int (*const prints[TESTBED_STRATEGIES])(const struct testbed *, char **) = {
+        print_distro, print_windows, print_windows, print_windows, print_windows
+    };
     char *text, saves[sizeof self->dir + 16];
     snprintf(saves, sizeof saves, "%s/saves", self->dir);
     ensure(mkdir(saves, 0755) == 0 || errno == EEXIST);
