@@ -28,6 +28,7 @@ struct learner_task {
     double losses;    // Sum over the samples that are trained
     uint64_t began_us;
     char failed[128]; // Why it cannot go on; "": it can
+    bool no_data;     // Because nobody gave its samples
 };
 
 // The batch behind what is trained. It is read and, if no pull comes before it, computed while answers are awaited.

@@ -98,6 +98,7 @@ static void tell_trained(struct learner *self)
     struct wire_task_trained trained = {
         .lease = task->said.lease,
         .done = !task->failed[0],
+        .no_data = task->failed[0] && task->no_data,
         .samples = task->pushed,
         .loss = task->trained ? (float)(task->losses / (double)task->trained) : 0,
         .tokens_per_s =
@@ -161,6 +162,7 @@ static int read_batch(struct learner *self, struct why *why, uint64_t *ret_count
     };
     const int rc = learner_read_samples(self, &samples, why, ret_count);
     free(list);
+    self->lease->task->no_data = rc == FAULT_UNREACHABLE || rc == FAULT_TIMEOUT;
     return rc;
 }
 

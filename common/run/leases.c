@@ -205,17 +205,33 @@ void leases_note_late(struct leases *self, uint64_t took_ms)
     if (self->average_ms) note_time(self, took_ms); // Else it had time_max_ms already
 }
 
-enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,
-                             enum lease_end end, uint64_t now_ms)
+// Takes it off the list. False: it is not there.
+static bool take_off(struct leases *self, uint64_t number, struct lease *ret_lease)
 {
     uint32_t at = 0;
     while (at < self->count && self->leases[at].number != number) at++;
     // mutant: leases: a lease that is over ends once more
-    if (at == self->count) return LEASE_STALE;
-    const struct lease lease = self->leases[at];
-    move(table, number, end);
+    if (at == self->count) return false;
+    *ret_lease = self->leases[at];
     self->count--;
-    memmove(&self->leases[at], &self->leases[at + 1], (self->count - at) * sizeof lease);
+    memmove(&self->leases[at], &self->leases[at + 1], (self->count - at) * sizeof *ret_lease);
+    return true;
+}
+
+enum lease_answer leases_give_back(struct leases *self, struct table *table, uint64_t number)
+{
+    struct lease lease;
+    if (!take_off(self, number, &lease)) return LEASE_STALE;
+    move(table, number, LEASE_RETURNED);
+    return LEASE_OK;
+}
+
+enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,
+                             enum lease_end end, uint64_t now_ms)
+{
+    struct lease lease;
+    if (!take_off(self, number, &lease)) return LEASE_STALE;
+    move(table, number, end);
     if (end == LEASE_RETURNED) strike(self, &lease);
     else forget_strikes(self, lease.task);
     if (end == LEASE_DONE) note_time(self, now_ms - min(now_ms, lease.since_ms));

@@ -18,7 +18,8 @@
 // master forgot it when the last task failed). With `pass_barrier` no task of a pass is dealt while one
 // of the pass before is pending.
 //
-// A task gets a strike when its lease fails, is late, or loses its holder, but one from each process: a process that is
+// A task gets a strike when its lease fails, is late, or loses its holder (not where nobody gave its samples), but one from
+// each process: a process that is
 // not well would use up the strikes of task after task. It is dealt a task that it has struck only when there is no
 // other. Strikes count within the pass. The one after `strikes_max` gives the task up; PaddlePaddle's strikes_max is 3.
 // Each lease has room for its strike: a task is dealt only if that is there.
@@ -101,6 +102,10 @@ enum lease_end {
 // How a lease ends that failed, was late or whose holder died: LEASE_RETURNED or LEASE_GIVEN_UP.
 enum lease_end leases_outcome(const struct leases *self, const struct lease_rules *rules,
                               const struct lease *lease);
+
+// A lease is over, by record, and nobody is to blame: its task is todo again without a strike. LEASE_STALE: there is none
+// of this number.
+enum lease_answer leases_give_back(struct leases *self, struct table *table, uint64_t number);
 
 // A lease has ended so, by record. LEASE_STALE: there is none of this number.
 enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t number,

@@ -487,6 +487,12 @@ static void strike(struct sim *sim, const struct wire_lease_ended *said,
     const bool is_new = !has_struck(self, lease->task, lease->member, lease->instance);
     const uint32_t strikes = count_strikes(self, lease->task) + is_new;
     const bool is_last = strikes > config_of(sim)->strikes_max;
+    if (said->cause == LEASE_CAUSE_NO_DATA) {
+        hold(said->fate == FATE_RETURNED, "who lacks samples strikes nothing", "task %" PRIu64,
+             lease->task);
+        set_samples(sim, lease, TABLE_TODO);
+        return;
+    }
     hold(said->fate == (is_last ? FATE_GIVEN_UP : FATE_RETURNED), "so many strikes and no more",
          "task %" PRIu64 " has %u", lease->task, strikes);
     if (is_last) forget_strikes(sim, lease->task);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL, COPIED_SHARE };
+enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL, COPIED_SHARE, STARVE };
 enum { PUSH_MS = 4000, FAILS_OF_1000 = 20 };
 
 static struct sim_group *group_of(struct sim *self, uint8_t id)
@@ -115,16 +115,18 @@ static void look(struct sim *self, uint8_t id)
 
 // ---- tasks --------------------------------------------------------------------------------------
 
-static void say_trained(struct sim *self, uint8_t id, bool done, const char *why)
+static void say_trained(struct sim *self, uint8_t id, bool done, bool no_data, const char *why)
 {
     struct sim_group *group = group_of(self, id);
     struct wire_task_trained trained = { .lease = group->lease,
                                          .done = done,
                                          .samples = done ? group->samples : 0,
+                                         .no_data = no_data,
                                          .loss = 1,
                                          .tokens_per_s = 10 };
     snprintf(trained.because, sizeof trained.because, "%s", why);
-    self->nodes[id].learner.tasks_failed = done ? 0 : self->nodes[id].learner.tasks_failed + 1;
+    uint32_t *failed = &self->nodes[id].learner.tasks_failed;
+    *failed = done ? 0 : *failed + !no_data;
     group->lease = 0;
     group->turn++;
     learner_says(self, id, FRAME_TASK_TRAINED, &trained);
@@ -141,9 +143,9 @@ static void train(struct sim *self, uint8_t id, const struct wire_train_task *jo
     group->pushed = 0;
     group->since_ms = 0;
     group->turn++;
-    if (!learner_has_data(self, id, job->providers, job->providers_count) ||
-        chance(self, FAILS_OF_1000)) {
-        to_self(self, id, FAIL, between(self, 50, 2000));
+    const bool starves = !learner_has_data(self, id, job->providers, job->providers_count);
+    if (starves || chance(self, FAILS_OF_1000)) {
+        to_self(self, id, starves ? STARVE : FAIL, between(self, 50, 2000));
         return;
     }
     to_self(self, id, PUSH, between(self, 50, self->plan.train_ms) * (slow ? 10 : 1));
@@ -173,7 +175,7 @@ static void push(struct sim *self, uint8_t id)
         return;
     }
     check_task_pushed(self, id, group->lease);
-    say_trained(self, id, true, "");
+    say_trained(self, id, true, false, "");
 }
 
 // ---- saves --------------------------------------------------------------------------------------
@@ -348,7 +350,8 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
     else if (word->what == LOOK) look(self, id);
     else if (word->turn != group->turn) return;
     else if (word->what == PUSH) push(self, id);
-    else if (word->what == FAIL) say_trained(self, id, false, "its samples did not come");
+    else if (word->what == FAIL) say_trained(self, id, false, false, "it cannot");
+    else if (word->what == STARVE) say_trained(self, id, false, true, "its samples did not come");
     else meet(self, id);
 }
 

@@ -854,6 +854,10 @@ by_unit 'keeping: a memory save that was given up is gone back to' coordinator_t
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
 mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= saved' 'way.point.step < saved'
+by_unit 'leases: a task whose samples nobody gave has failed' coordinator_test \
+    'said->no_data ?' '(said->no_data && !turn) ?'
+by_unit 'leases: who lacks samples gets task after task' coordinator_test drop
+by_unit 'leases: a trainer that nobody gives samples ends' leases_member_test '&& !said->no_data' ''
 by_unit 'copying: what a server keeps of an earlier save counts' coordinator_test \
     'is_of_newest(turn, busy->kept.number, busy->kept.step)' 'turn'
 by_unit 'copying: a server that could not copy is waited for' coordinator_test 'hash_is_none(&copy->list.hash)' '(hash_is_none(&copy->list.hash) && !turn)'

@@ -415,6 +415,23 @@ static void tasks_under_old_numbers_are_ignored(void **unused)
     assert_non_null(said(FRAME_TRAIN_TASK));
 }
 
+// Nobody is at fault: it tries again as often as it takes.
+static void one_that_nobody_gives_samples_goes_on(void **unused)
+{
+    (void)unused;
+    begin();
+    for (uint64_t lease = 1; lease <= 5; lease++) {
+        hear_task(1, lease);
+        hear(FRAME_TASK_TRAINED,
+             &(struct wire_task_trained){ .lease = lease, .no_data = true, .because = "nobody" },
+             0);
+        const struct wire_task_end *end = said(FRAME_TASK_END);
+        assert_true(end && end->lease == lease && !end->done && end->no_data);
+        hear(FRAME_ACK, &(struct wire_ack){ .kind = FRAME_TASK_END, .round = lease }, HEARD_ACK);
+        assert_null(said(FRAME_QUIT));
+    }
+}
+
 static void a_late_end_is_not_said_again(void **unused)
 {
     (void)unused;
@@ -756,10 +773,10 @@ static void a_trainer_copies_nothing(void **unused)
 TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(a_group_that_was_lost_is_asked_for), CASE(a_trainer_trains_one_task_after_the_other),
       CASE(one_that_fails_three_tasks_in_a_row_ends), CASE(tasks_under_old_numbers_are_ignored),
-      CASE(a_late_end_is_not_said_again), CASE(who_waits_for_a_task_asks_once_a_beat),
-      CASE(a_server_gets_no_task), CASE(who_leaves_ends_its_task_first),
-      CASE(a_server_leaves_when_the_group_is_over), CASE(who_cannot_go_on_says_so),
-      CASE(a_group_that_is_put_together_is_kept),
+      CASE(one_that_nobody_gives_samples_goes_on), CASE(a_late_end_is_not_said_again),
+      CASE(who_waits_for_a_task_asks_once_a_beat), CASE(a_server_gets_no_task),
+      CASE(who_leaves_ends_its_task_first), CASE(a_server_leaves_when_the_group_is_over),
+      CASE(who_cannot_go_on_says_so), CASE(a_group_that_is_put_together_is_kept),
       CASE(another_attempt_takes_the_place_of_the_first), CASE(a_group_that_is_lost_is_dropped),
       CASE(what_the_run_has_given_up_is_dropped), CASE(a_newer_group_ends_the_one_in_hand),
       CASE(a_group_that_is_over_is_not_begun), CASE(a_checkpointer_takes_no_group),

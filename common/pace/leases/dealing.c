@@ -52,10 +52,9 @@ static struct leases_way way_on(const struct turn *turn, uint64_t samples, uint6
 // ---- how leases end -----------------------------------------------------------------------------
 
 static const char *const causes[LEASE_CAUSE_COUNT] = {
-    [LEASE_CAUSE_FINISHED] = "it is trained",
-    [LEASE_CAUSE_FAILED] = "it failed",
-    [LEASE_CAUSE_LATE] = "its time is over",
-    [LEASE_CAUSE_DEAD] = "its trainer is gone",
+    [LEASE_CAUSE_FINISHED] = "it is trained",          [LEASE_CAUSE_FAILED] = "it failed",
+    [LEASE_CAUSE_LATE] = "its time is over",           [LEASE_CAUSE_DEAD] = "its trainer is gone",
+    [LEASE_CAUSE_NO_DATA] = "nobody gave its samples",
 };
 
 static void note_end(const struct turn *turn, const struct wire_lease_ended *ended,
@@ -76,11 +75,15 @@ static void end_lease(const struct turn *turn, const struct lease *out, uint8_t 
     const struct lease lease = *out;
     const struct lease_rules rules = leases_rules_of(leases_config(turn->rules));
     const bool done = cause == LEASE_CAUSE_FINISHED;
+    const uint8_t fate = done ? FATE_DONE
+                         : cause == LEASE_CAUSE_NO_DATA
+                             ? FATE_RETURNED
+                             : (uint8_t)leases_outcome(leases_of(turn), &rules, &lease);
     const uint64_t samples = done ? samples_out(turn->run, lease.number) : 0;
     const struct leases_way way = way_on(turn, samples, turn->rules->total_steps);
     struct wire_lease_ended ended = {
         .lease = lease.number,
-        .fate = done ? FATE_DONE : (uint8_t)leases_outcome(leases_of(turn), &rules, &lease),
+        .fate = fate,
         .cause = cause,
         .samples = samples,
         .step = turn->run->step,
@@ -173,11 +176,19 @@ void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const st
     // mutant: leases: a task that is trained in part is done
     const bool done = said->done && said->samples == samples_out(turn->run, said->lease);
     char because[128];
-    leases_take_words(because, said->because[0] ? said->because : causes[LEASE_CAUSE_FAILED]);
+    // mutant: leases: a task whose samples nobody gave has failed
+    const uint8_t cause = done            ? LEASE_CAUSE_FINISHED
+                          : said->no_data ? LEASE_CAUSE_NO_DATA
+                                          : LEASE_CAUSE_FAILED;
+    leases_take_words(because, said->because[0] ? said->because : causes[cause]);
     self->ended[place] = said->lease;
-    count_failures(self, turn, member, done);
+    if (cause != LEASE_CAUSE_NO_DATA) count_failures(self, turn, member, done);
+    // It is to try again, but not at once, or each try would be two records
+    // mutant: leases: who lacks samples gets task after task
+    self->starved_ms[place] =
+        cause == LEASE_CAUSE_NO_DATA ? turn->now_ms + turn->rules->heartbeat_ms : 0;
     // mutant: leases: an end is acknowledged before it is stored
-    end_lease(turn, lease, done ? LEASE_CAUSE_FINISHED : LEASE_CAUSE_FAILED, because);
+    end_lease(turn, lease, cause, because);
     turn_ack(turn, in, said->lease, NULL);
 }
 
@@ -289,14 +300,24 @@ void dealing_deal(struct lease_pace *self, const struct turn *turn)
     for (uint32_t place; (place = first_of(asked)) != NO_MEMBER; asked[place] = 0) {
         if (!leases_is_able(self, turn->run, place)) self->asked[place] = 0;
         // mutant: leases: a trainer gets a second task while it has one
-        else if (lease_of(turn, place)) continue;
+        else if (lease_of(turn, place) || turn->now_ms < self->starved_ms[place]) continue;
         else self->none = deal(self, turn, place); // What one may not have, another one may
     }
 }
 
-// Why nobody gets a task now.
-static const char *why_none(const struct lease_pace *self, const struct turn *turn)
+uint64_t dealing_due_ms(const struct lease_pace *self, const struct turn *turn)
 {
+    uint64_t due_ms = 0;
+    for (uint32_t i = 0; i < LEASES_GROUP_MAX; i++)
+        if (self->asked[i] && self->starved_ms[i] > turn->now_ms)
+            due_ms = leases_earlier(self->starved_ms[i], due_ms);
+    return due_ms;
+}
+
+// Why the process in this place gets no task now.
+static const char *why_none(const struct lease_pace *self, const struct turn *turn, uint32_t place)
+{
+    if (turn->now_ms < self->starved_ms[place]) return "nobody gave the samples of its newest one";
     if (self->none == LEASE_FULL) return "too many tasks are out, or have failed";
     return is_enough_out(turn) ? "what is out has all samples of the steps that are left"
                                : "all tasks that may be dealt now are out";
@@ -312,7 +333,7 @@ void dealing_answer(struct lease_pace *self, const struct turn *turn, const char
         if (ends) snprintf(text, sizeof text, "no task before the next epoch: %.120s", ends);
         else
             snprintf(text, sizeof text, "no task now, as %.100s; one is sent once there is one",
-                     why_none(self, turn));
+                     why_none(self, turn, i));
         turn_mail_refusal(turn, name_of(turn, group_of(turn)->group[i].member), FRAME_GET_TASK,
                           REFUSAL_NOT_NOW, group_of(turn)->number, text);
     }

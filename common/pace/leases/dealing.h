@@ -25,5 +25,8 @@ void dealing_step(const struct turn *turn);
 // Deals to those that wait, in the order in which they asked.
 void dealing_deal(struct lease_pace *self, const struct turn *turn);
 
+// When one that lacked samples may have a task again; 0: nobody waits for that.
+uint64_t dealing_due_ms(const struct lease_pace *self, const struct turn *turn);
+
 // Tells those that asked in this turn and got none that they wait. `ends`: why the epoch ends; NULL: it goes on.
 void dealing_answer(struct lease_pace *self, const struct turn *turn, const char *ends);

@@ -236,6 +236,7 @@ static bool fate_follows(struct evidence *evidence, const struct wire_lease_ende
 {
     const struct lease_rules rules = leases_rules_of(leases_config(&evidence->rules));
     if (ended->cause == LEASE_CAUSE_FINISHED) return ended->fate == FATE_DONE;
+    if (ended->cause == LEASE_CAUSE_NO_DATA) return ended->fate == FATE_RETURNED;
     return ended->fate == (uint8_t)leases_outcome(&own(evidence)->run.leases, &rules, lease);
 }
 

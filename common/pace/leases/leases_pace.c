@@ -286,6 +286,7 @@ static void forget_group(struct lease_pace *self)
 {
     memset(self->asked, 0, sizeof self->asked);
     memset(self->ended, 0, sizeof self->ended);
+    memset(self->starved_ms, 0, sizeof self->starved_ms);
     memset(self->blamed_ms, 0, sizeof self->blamed_ms);
     memset(self->lags, 0, sizeof self->lags);
     self->pushes_ms = self->pushes_told = 0;
@@ -373,7 +374,8 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
     const uint64_t late_ms = leases_due_ms(&own(turn)->leases);
     if (!own(turn)->is_open) return 0;
     const uint64_t saves_ms = leases_earlier(saving_due_ms(self, turn), copying_due_ms(self, turn));
-    const uint64_t due_ms = leases_earlier(closing_due_ms(self, turn), saves_ms);
+    const uint64_t due_ms = leases_earlier(
+        leases_earlier(closing_due_ms(self, turn), dealing_due_ms(self, turn)), saves_ms);
     return leases_earlier(late_ms != UINT64_MAX ? late_ms : 0, due_ms);
 }
 

@@ -87,7 +87,9 @@ struct lease_pace {
     uint64_t asked[LEASES_GROUP_MAX];
     uint64_t asked_count;
     bool answered[LEASES_GROUP_MAX]; // It was told so
-    enum lease_answer none;          // Why the newest request got no task
+    // It lacked the samples of its newest task, and gets none before then; 0: it did not
+    uint64_t starved_ms[LEASES_GROUP_MAX];
+    enum lease_answer none; // Why the newest request got no task
     // By index in the roster: a process, and how many tasks it has failed in a row.
     uint64_t failing[MEMBERS_MAX];
     uint8_t failures[MEMBERS_MAX];

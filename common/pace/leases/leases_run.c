@@ -91,6 +91,10 @@ void leases_run_end(struct leases_run *self, struct table *table,
     self->rest = ended->rest;
     if (ended->cause == LEASE_CAUSE_CLOSED) return; // A step without a lease
     ensure(lease && ended->fate < FATE_COUNT);
+    if (ended->cause == LEASE_CAUSE_NO_DATA) {
+        ensure(leases_give_back(&self->leases, table, ended->lease) == LEASE_OK);
+        return;
+    }
     ensure(leases_end(&self->leases, table, ended->lease, (enum lease_end)ended->fate,
                       lease->since_ms + ended->took_ms) == LEASE_OK);
     if (ended->cause == LEASE_CAUSE_LATE) leases_note_late(&self->leases, ended->took_ms);
