@@ -210,7 +210,6 @@ static bool take_off(struct leases *self, uint64_t number, struct lease *ret_lea
 {
     uint32_t at = 0;
     while (at < self->count && self->leases[at].number != number) at++;
-    // mutant: leases: a lease that is over ends once more
     if (at == self->count) return false;
     *ret_lease = self->leases[at];
     self->count--;
@@ -230,6 +229,7 @@ enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t 
                              enum lease_end end, uint64_t now_ms)
 {
     struct lease lease;
+    // mutant: leases: a lease that is over ends once more
     if (!take_off(self, number, &lease)) return LEASE_STALE;
     move(table, number, end);
     if (end == LEASE_RETURNED) strike(self, &lease);
