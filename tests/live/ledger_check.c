@@ -32,12 +32,14 @@ struct lease_out {
     uint32_t samples_count;
 };
 
-// Its group: where it began, and what it has trained since.
+// Its group: where it began, and what it has trained since, or given up.
 struct group {
     bool open, settled;
     uint64_t number, step;
     struct interval trained[DEALT_MAX];
     uint32_t trained_count;
+    struct interval given_up[DEALT_MAX];
+    uint32_t given_up_count;
     struct lease_out out[LEASES_OUT];
     uint32_t out_count;
 };
@@ -91,7 +93,8 @@ static void mark(struct check *self, const struct interval *list, uint32_t count
         memset(self->done + list[i].begin, state, list[i].end - list[i].begin);
 }
 
-// What is out is to be dealt again; and, if the group has committed no step, so is what it has trained.
+// What is out is to be dealt again; and, if the group has committed no step, so is what it has trained or
+// given up.
 static void end_group(struct check *self)
 {
     struct group *group = &self->group;
@@ -104,6 +107,7 @@ static void end_group(struct check *self)
     for (uint32_t i = 0; i < group->trained_count; i++)
         self->report->samples -= group->trained[i].end - group->trained[i].begin;
     mark(self, group->trained, group->trained_count, TODO);
+    mark(self, group->given_up, group->given_up_count, TODO);
 }
 
 static int enter(struct check *self, uint8_t phase)
@@ -326,6 +330,9 @@ static int end_lease(struct check *self, const struct wire_lease_ended *ended)
         if (group->trained_count < DEALT_MAX)
             group->trained[group->trained_count++] = out.samples[i];
     }
+    for (i = 0; ended->fate == FATE_GIVEN_UP && i < out.samples_count; i++)
+        if (group->given_up_count < DEALT_MAX)
+            group->given_up[group->given_up_count++] = out.samples[i];
     self->report->samples += samples;
     return samples == ended->samples
                ? 0
