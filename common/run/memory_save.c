@@ -48,6 +48,11 @@ void memory_save_restore(struct memory_save *self, uint64_t step)
     self->kept_in = self->keepers_count = 0;
 }
 
+// ---- where its shares are -----------------------------------------------------------------------
+
+// Whether the process that kept something can still have it.
+typedef bool has_fn(const struct roster *roster, const struct wire_place *place);
+
 // Its process is here, and not another one of its key.
 static bool is_here(const struct roster *roster, const struct wire_place *place)
 {
@@ -57,24 +62,58 @@ static bool is_here(const struct roster *roster, const struct wire_place *place)
            (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
 }
 
-bool memory_save_is_whole(const struct memory_save *self, const struct roster *roster,
-                          uint32_t buddies, uint32_t *ret_place)
+// Its lease ran out, and no other process of its key came: it may be cut off and live.
+static bool may_return(const struct roster *roster, const struct wire_place *place)
+{
+    const struct wire_member *member = &roster->members[place->member];
+    // mutant: keeping: a keeper that was replaced is waited for
+    return member->instance == place->instance && member->state == MEMBER_DROPPED;
+}
+
+static bool may_live(const struct roster *roster, const struct wire_place *place)
+{
+    return is_here(roster, place) || may_return(roster, place);
+}
+
+// The first place whose share no process has; UINT32_MAX: each share is with one.
+static uint32_t lost_place(const struct memory_save *self, const struct roster *roster,
+                           uint32_t buddies, has_fn *has)
 {
     const uint32_t count = self->keepers_count;
-    *ret_place = UINT32_MAX;
-    if (hash_is_none(&self->kept.at.digest)) return false;
     for (uint32_t place = 0; place < count; place++) {
         bool found = false;
         // mutant: keeping: a share is looked for with one buddy more than have it
         for (uint32_t i = 0; i <= buddies && i < count; i++)
-            found |= is_here(roster, &self->keepers[(place + i) % count]);
+            found |= has(roster, &self->keepers[(place + i) % count]);
         // mutant: keeping: a memory save lacks a share and is gone back to
-        if (!found) {
-            *ret_place = place;
-            return false;
-        }
+        if (!found) return place;
     }
-    return true;
+    return UINT32_MAX;
+}
+
+bool memory_save_is_whole(const struct memory_save *self, const struct roster *roster,
+                          uint32_t buddies, uint32_t *ret_place)
+{
+    *ret_place = UINT32_MAX;
+    if (hash_is_none(&self->kept.at.digest)) return false;
+    *ret_place = lost_place(self, roster, buddies, is_here);
+    return *ret_place == UINT32_MAX;
+}
+
+bool memory_save_may_keep(const struct memory_save *self, const struct run *run, uint32_t buddies,
+                          uint32_t member)
+{
+    const struct roster *roster = &run->roster;
+    bool keeps = false;
+    // mutant: keeping: who alone keeps what the run went back to is not waited for
+    for (uint32_t i = 0; i < self->keepers_count; i++)
+        keeps |= self->keepers[i].member == member && may_return(roster, &self->keepers[i]);
+    // mutant: keeping: a keeper is waited for though the others have all shares
+    const bool is_needed = lost_place(self, roster, buddies, is_here) != UINT32_MAX;
+    // mutant: keeping: a keeper is waited for though a share is lost for certain
+    return keeps && is_needed && lost_place(self, roster, buddies, may_live) == UINT32_MAX &&
+           self->kept.at.step == run->step &&
+           (!run_has_digest(run) || hash_equal(&self->kept.at.digest, &run->digest));
 }
 
 bool memory_save_refers_to(const struct memory_save *self, uint32_t member)

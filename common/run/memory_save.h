@@ -44,6 +44,11 @@ bool memory_save_is_newest(const struct memory_save *self);
 bool memory_save_is_whole(const struct memory_save *self, const struct roster *roster,
                           uint32_t buddies, uint32_t *ret_place);
 
+// The run is at the step that is kept, and no share is lost for certain, but the processes that are here do not have all:
+// this one keeps a part of it, and may come back. Its lease ran out, and no other process of its key came.
+bool memory_save_may_keep(const struct memory_save *self, const struct run *run, uint32_t buddies,
+                          uint32_t member);
+
 bool memory_save_refers_to(const struct memory_save *self, uint32_t member);
 
 // As a part of SNAPSHOT, whose lists point into *self, and back. A snapshot comes from a ledger that was verified.

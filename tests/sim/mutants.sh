@@ -840,6 +840,15 @@ by_unit 'keeping: copies from before a restore are kept' coordinator_test \
 by_unit 'keeping: a memory save is whole before all keep their part' coordinator_test \
     'i < first->group_count' 'i < 1'
 mutant 'keeping: a process that has restarted keeps what it kept' 'member->instance == place->instance &&' ''
+by_unit 'keeping: who alone keeps what the run went back to is not waited for' coordinator_test \
+    'self->keepers[i].member == member' '(self->keepers[i].member == member && !self)'
+by_unit 'keeping: a keeper that was replaced is waited for' coordinator_test \
+    'member->instance == place->instance &&' ''
+by_unit 'keeping: a keeper is waited for though the others have all shares' coordinator_test '!= UINT32_MAX' '!= UINT32_MAX || self'
+by_unit 'keeping: a keeper is waited for though a share is lost for certain' coordinator_test \
+    'may_live) == UINT32_MAX' 'may_live) <= UINT32_MAX'
+by_unit 'windows: who keeps what the run went back to is not waited for' coordinator_test \
+    'memory_save_may_keep(&windows_run_of(turn->run)->memory, turn->run, windows_config(turn->rules)->buddies, member)' 'false'
 by_unit 'keeping: a share is looked for with one buddy more than have it' coordinator_test 'i <= buddies' 'i <= buddies + 1'
 by_unit 'keeping: a memory save lacks a share and is gone back to' coordinator_test '!found' '!found && !self'
 by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|| said->turn != self->turn' ''

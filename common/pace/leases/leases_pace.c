@@ -503,7 +503,8 @@ static bool keeps_first(const struct turn *turn, uint32_t member, uint64_t insta
 }
 
 // In a group its members hold parts of a state that is no step's, until they have put it together. One that has,
-// holds all of it, also if the group was lost before all had.
+// holds all of it, also if the group was lost before all had. Where the run went back to a memory save, its keepers have
+// it (seed 16701).
 static bool took_part(const struct turn *turn, uint32_t member)
 {
     const uint64_t instance = turn->run->roster.members[member].instance;
@@ -511,7 +512,9 @@ static bool took_part(const struct turn *turn, uint32_t member)
     if (keeps_first(turn, member, instance)) return true;
     // mutant: leases: who has its share alone is waited for
     return leases_run_has_settled(own(turn), member, instance) ||
-           closing_has_settled(turn->live, turn, member, instance);
+           closing_has_settled(turn->live, turn, member, instance) ||
+           memory_save_may_keep(&own(turn)->memory, turn->run, leases_config(turn->rules)->buddies,
+                                member);
 }
 
 _Static_assert(sizeof(struct lease_pace) <= PACE_LIVE_BYTES,

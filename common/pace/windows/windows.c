@@ -443,9 +443,13 @@ static bool is_near(const struct turn *turn, uint32_t member)
     return standing_is_near(turn->live, turn, member);
 }
 
+// Or it keeps the memory save that the run went back to.
 static bool took_part(const struct turn *turn, uint32_t member)
 {
-    return standing_may_hold(turn->live, turn, member);
+    // mutant: windows: who keeps what the run went back to is not waited for
+    return standing_may_hold(turn->live, turn, member) ||
+           memory_save_may_keep(&windows_run_of(turn->run)->memory, turn->run,
+                                windows_config(turn->rules)->buddies, member);
 }
 
 static uint64_t waited_since(const struct turn *turn)
