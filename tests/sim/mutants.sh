@@ -489,6 +489,7 @@ by_unit 'leases: a server that stood by drives out one that has the state' coord
 by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
 by_unit 'leases: a group settles once more after a crash' leases_group_test drop
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
+by_unit 'leases: a trainer whose links broke waits for the epoch to end' coordinator_test 'was_in_group(run, member) &&' 'was_in_group(run, member) && run->step > 1 << 20 &&'
 by_unit 'leases: a group begins with a state that is not held' leases_learner_test '!self->holding ||' ''
 by_unit 'leases: a server goes on with the moments of another share' leases_learner_test 'self->away' '!self'
 by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop

@@ -186,6 +186,15 @@ uint64_t muster_wait_ms(const struct lease_pace *self, const struct turn *turn)
     return lasted_ms < least_ms ? least_ms - lasted_ms : 0;
 }
 
+// A trainer whose links to the servers broke: it gets no task in this group, and links anew in the next.
+static bool is_cut_off(const struct lease_pace *self, const struct run *run, uint32_t member)
+{
+    const struct busy *busy = &self->busy[member];
+    // mutant: leases: a trainer whose links broke waits for the epoch to end
+    return was_in_group(run, member) && busy->broken &&
+           busy->number == leases_run_of(run)->group.number;
+}
+
 // A server that is not in the group waits for the death of another one: no epoch ends for it.
 uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, bool soon)
 {
@@ -195,7 +204,8 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
     for (uint32_t i = 0; i < run->roster.count; i++)
         // One that was dropped and has come back gets no task in this group
         if (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
-            (!was_in_group(run, i) && may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
+            ((!was_in_group(run, i) || is_cut_off(self, run, i)) &&
+             may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
             return i;
     return NO_MEMBER;
 }

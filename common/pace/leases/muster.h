@@ -20,7 +20,8 @@ const char *muster_lacks(struct lease_pace *self, const struct turn *turn);
 // Whether a healthy epoch begins without this member.
 bool muster_stays_pending(const struct turn *turn, uint32_t member);
 
-// The trainer that waits to join and may, NO_MEMBER: none does. With `soon`, also one that has to wait longer.
+// The trainer that waits to join and may, also one of the group whose links broke; NO_MEMBER: none does. With `soon`,
+// also one that has to wait longer.
 uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, bool soon);
 
 // Until a joiner may end the epoch; 0: it may now.
