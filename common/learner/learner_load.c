@@ -110,8 +110,8 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *fo
     int rc = state_read_params(*pieces_p, &self->layout, all, self->params, why);
     if (rc == 0) rc = read_items(self, pieces_p, why);
     if (rc == 0)
-        log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64 " folder=%s",
-                 step, workers, state_bytes(&self->cut), folder);
+        log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u bytes=%" PRIu64 " folder=%s", step,
+                 workers, state_bytes(&self->cut), folder);
     return rc;
 }
 

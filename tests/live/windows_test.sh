@@ -58,10 +58,11 @@ ends_alike()
     else echo "not ok $number - its saves in pieces are those of shoal train"; sed 's/^/# /' said; failed=1; fi
 }
 
-# No member writes more than its share, which is whole leaves of 16,384 numbers, and a save names tensors and pieces.
+# No member writes more than its share, which is whole leaves of 16,384 numbers, and a save names tensors and pieces. Each
+# part that is not empty is a file of its own.
 shares_alone()
 {
-    local root last floats
+    local root last floats step parts
     root=$(ls -d demo/saves/* | grep -v train) last=$(ls -d "$root"/step-* | tail -n 1)
     floats=$(sed -n 's/.* learner.memory parameters=\([0-9]*\) .*/\1/p' demo/run/logs/trainer-1.log | head -n 1)
     # "save.written step=200 bytes=393224 .. of the 3 members ..", "save.whole step=200 bytes=393224 .. parts=3 .."
@@ -70,6 +71,13 @@ shares_alone()
                 if ($1 > share * 12 * 16384 + 8) { print $1 " bytes by one of " $2 " members"; bad = 1 }
                 if ($2 > most) most = $2 }
             END { print NR " parts of saves, by up to " most " members"; exit bad || most < 4 }' || return 1
+    # A file for each part that is not empty; a step that was saved again, after going back, by its newest save
+    cat demo/run/logs/trainer-*.log | grep " save\.whole " | sort | sed -n 's/.* step=\([0-9]*\) .* parts=\([0-9]*\).*/\1 \2/p' |
+        awk -v n="$floats" '{ leaves = int((n + 16383) / 16384); parts[$1] = $2 < leaves ? $2 : leaves }
+            END { for (step in parts) printf "step-%08d %d\n", step, parts[step] }' >whole
+    while read -r step parts; do
+        [ ! -d "$root/$step" ] || [ "$(ls "$root/$step" | grep -c '^parameters\.')" = "$parts" ] || { echo "$step: not $parts parts"; return 1; }
+    done <whole
     "$bin/shoal" checkpoint show "$last" >shown || return 1
     grep -q "^  model.norm.weight  *\[64\]  *[0-9]*-[0-9]*$" shown &&
         [ "$(grep -c "^\(parameters\|adamw-[mv]\)  *reshard  *$floats x 4 B  0-[0-9]* " shown)" = 3 ] || { cat shown; return 1; }
@@ -126,12 +134,12 @@ run_until_saved()
     wait
 }
 
-# One byte in the middle of one of its files changes, as by a bad disk.
+# Some bytes in the middle of one of its files change, as by a bad disk.
 damage_newest_save()
 {
     local piece
     piece=$(ls -S "$(ls -d shared/*/step-???????? | tail -n 1)"/adamw-m.* | head -n 1)
-    printf '\xa5' | dd of="$piece" bs=1 seek=1000 conv=notrunc status=none
+    printf 'damaged!' | dd of="$piece" bs=1 seek=1000 conv=notrunc status=none
     echo "damaged: $piece"
 }
 
@@ -159,7 +167,7 @@ goes_on_as_another()
         timeout 120 "$bin/shoal" up $next --port $port >up.log 2>&1 || { cat up.log; return 1; }
         grep "^state digest" up.log && grep -q "^$(grep "^state digest" up.log)" train.log || { cat up.log; return 1; }
     done
-    grep -h "state.recut" next/run/logs/trainer-1.log || return 1
+    grep -h "state\.recut step=$step from=3 " next/run/logs/trainer-1.log || return 1
     (cd next && "$bin/shoal" train state.toml --data-config data.toml --optimizer adamw --no-checkpoint) >again.log 2>&1 ||
         { cat again.log; return 1; }
     grep -q "^$(grep "^state digest" train.log)" again.log || { cat again.log; return 1; }
@@ -177,7 +185,7 @@ kill_all_and_go_on()
         s|^rounds_per_epoch = .*|rounds_per_epoch = 2000|; s|^lease_time = .*|lease_time = 4|" all/state.toml
     mkdir -p all/run/logs
     run_until_saved "\([3-9]\|1[0-5]\)00" --port $port && run_until_saved "1\?[0-9]00" || return 1
-    grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state.recut" all/run/logs/trainer-1.log || return 1
+    grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state\.recut step=[0-9]*00 from=3 " all/run/logs/trainer-1.log || return 1
     damage_newest_save
     timeout 120 "$bin/shoal" up all >up.log 2>&1 || { cat up.log; return 1; }
     grep -h "save.unread" all/run/logs/coordinator.log &&

@@ -173,6 +173,8 @@ static void a_group_saves_its_state_in_pieces(void **state)
     begin_group(group, 1);
     for (int i = 0; i < SAVES; i++) digests[i] = take_steps(&at, EVERY, group, 1);
     end_group();
+    uint64_t steps[CHECKPOINT_LIST_MAX];
+    assert_int_equal(list_saves(steps), 0); // Without an interval none is made
     strategy.save_steps = EVERY;
     begin_group(group, 3);
     at = (struct course){ 0, 0 };
