@@ -113,7 +113,7 @@ bench-audits: all                               ## What recomputing results cost
 bench-runs: all                                 ## A run's tokens/s by those of one trainer alone: TURNS=3 T="demo 8m 134m"
 	@tests/bench/run_ratio.sh $(B) $(or $(TURNS),3) $(T)
 
-bench-memory: all                               ## What copies of shares in memory cost, and save when trainers die: T=cost or T=goodput
+bench-memory: all                               ## What copies of shares in memory cost, and save when trainers die: T="cost disk goodput resume"
 	@for mode in $(or $(T),cost goodput); do tests/bench/memory_saves.sh $(B) $$mode || exit; done
 
 bench-servers: all                              ## Tokens/s of two trainers with two parameter servers by those of allreduce: TURNS=3
@@ -182,7 +182,8 @@ $(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 example: $(B)/example/allreduce $(B)/example/world ## Build the examples: an all-reduce of your own buffer, state for any number of workers
 
 bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
-	@for b in $(or $(T),$(filter-out train_bench ddp_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
+	@bad=; for b in $(or $(T),$(filter-out train_bench ddp_bench,$(BENCH))); do $(B)/bench/$$b || bad="$$bad $$b"; done; \
+	[ -z "$$bad" ] || { echo "failed, or missed its aim:$$bad"; exit 1; }
 
 gpu-test: $(call asked,gpu,$(GPU_TESTS))        ## On a machine with a GPU: its kernels against the CPU's
 	@tests/run.sh $(call asked,gpu,$(GPU_TESTS))

@@ -2,7 +2,7 @@
 # memory_saves -- what the copies of shares in memory cost a run of `sharded`, and what they save when trainers die: real
 # processes on this machine, four trainers of one thread.
 #
-#     make bench-memory                                  both
+#     make bench-memory [T="cost disk goodput resume"]     cost and goodput, or what T names
 #     tests/bench/memory_saves.sh BUILD cost [TURNS] [EVERY]     tokens a second with memory_every = EVERY by those without,
 #                                                        32 million parameters, in turns
 #     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same, and a save to a disk of 20 MB/s every EVERY steps; by
@@ -46,10 +46,15 @@ most_mib() {                                        # VmHWM of each trainer, sor
         sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print "" }'
 }
 
-say_memory() {                                      # What the trainers held at most, and what each said for its group
-    echo "VmHWM of the trainers: $(most_mib) MiB"
-    sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log |
-        sort | uniq -c
+# What the trainers held at most, and what each said for its group. Fails if one held over 1.05 of the most that was said.
+say_memory() {
+    local held=$(most_mib) said
+    said=$(sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log |
+        sort -n | uniq -c)
+    echo "VmHWM of the trainers: $held MiB"
+    echo "$said"
+    awk -v held="${held##* }" -v said="$(tail -n 1 <<<"$said" | awk '{ print $2 }')" \
+        'BEGIN { if (held > 1.05 * said) { print held " MiB held, at most " said " MiB said"; exit 1 } }'
 }
 
 # The longest and the mean wait of all copies, in ms, and their number, by the trainers' logs.
@@ -101,7 +106,8 @@ cost() {                                            # WHAT, TURNS, EVERY
         awk -v a="$with" -v b="$without" 'BEGIN { print a / b }' >>"$work/ratio"
         echo "turn $turn: $with tokens/s with, $without without" >&2
     done
-    echo "$what, every $every steps: $(median <"$work/ratio") of the tokens/s without"
+    aim "$(median <"$work/ratio")" least "$([ "$what" = disk ] && echo 0.97 || echo 0.98)" \
+        "$what, every $every steps: part of the tokens/s without"
 }
 
 # In turns within one run, as the machine's speed changes: a minute undisturbed, then four deaths.
@@ -125,7 +131,7 @@ goodput() {                                         # TURNS, EVERY_S
     sed -n 's/.* run\.lost_steps count=\([0-9]*\).*; \(.*\)/\2 \1/p' "$work"/run/run/logs/coordinator.log |
         awk '{ n = $NF; $NF = ""; times[$0]++; steps[$0] += n } END { for (i in times) print times[i] " times, " steps[i] " steps lost: " i }'
     stop_run
-    echo "a death every $every_s s: $(median <"$work/ratio") of the tokens/s without"
+    aim "$(median <"$work/ratio")" least 0.9 "a death every $every_s s: part of the tokens/s without"
 }
 
 # A program in the place of shoal-trainer that begins in a memory group of its own.
@@ -187,10 +193,10 @@ resume() {
     for log in "$work"/run/run/logs/trainer-[123].log; do
         echo "$began $(said_at "$log" ' state\.recut ' "${before[$log]}")"
     done | awk 'NF != 2 { bad = 1 } { took = $2 - $1; if (took > most) most = took }
-        END { if (bad || NR != 3) { print "a line is missing in the logs"; exit 1 }
-            printf "from the order to go back until the last of three has the state: %.2f s\n", most }'
+        END { if (bad || NR != 3) exit 1; printf "%.2f\n", most }' >"$work/took" || { echo "a line is missing in the logs"; exit 1; }
     grep -h "run.lost_steps\|state.recut" "$work"/run/run/logs/{coordinator,trainer-1}.log | tail -n 3 || true
     stop_run
+    aim "$(cat "$work/took")" most 2 "seconds from the order to go back until the last of three has the state"
 }
 
 say_processors

@@ -29,6 +29,8 @@
 
 enum { TURNS_MAX = 20, BLOCK = 1 << 20 };
 
+static const double RATIO_AIM = 1.3, BESIDE_AIM_MIB = 64;
+
 static struct why why;
 static char root[512];
 static uint64_t floats;
@@ -257,8 +259,10 @@ int main(int argc, char **argv)
                 plain[turn]);
     }
     remove_in_root("");
+    const double ratio = median(ratios, turns), beside = ((double)most - (double)share) / 1048576;
     printf("%" PRIu64 " MiB, %u to %u workers: pieces %.2f s, one read and one write %.2f s, ratio "
-           "%.2f; a worker's memory is its share and %.1f MiB\n",
-           mib, old_workers, new_workers, median(ours, turns), median(plain, turns),
-           median(ratios, turns), ((double)most - (double)share) / 1048576);
+           "%.2f (aim %.1f); a worker's memory is its share and %.1f MiB (aim %.0f)\n",
+           mib, old_workers, new_workers, median(ours, turns), median(plain, turns), ratio,
+           RATIO_AIM, beside, BESIDE_AIM_MIB);
+    return ratio > RATIO_AIM || beside > BESIDE_AIM_MIB;
 }

@@ -59,4 +59,12 @@ step_speed_for() {                                  # SECONDS, TOKENS A STEP
         END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
 }
 
+# Says whether a number is within what we promise; fails otherwise.
+aim() {                                             # NUMBER, most or least, AIM, what it is
+    awk -v n="$1" -v side="$2" -v aim="$3" -v what="$4" 'BEGIN {
+        met = n != "" && (side == "most" ? n <= aim : n >= aim)
+        printf "%s: %s, aim: at %s %s: %s\n", what, n, side, aim, met ? "met" : "missed"
+        exit !met }'
+}
+
 median() { sort -n | awk '{ of[NR] = $1 } END { print of[int((NR + 1) / 2)] }'; }
