@@ -479,6 +479,9 @@ up=$!
 wanted="waiting for 1 more trainer (init_min_clients 2)"
 until_said up.log "$wanted"
 says 75 "this run is up already (process $up)" shoal up words --server-port $((port + 10))
+holder=$(cat words/run/coordinator/lock)
+mapfile -d '' -t arguments <"/proc/$holder/cmdline"
+says 75 "words/run/coordinator/lock is held by process $holder" "${arguments[@]}"
 says 0 "  $wanted" shoal status --ticket words/run/ticket
 says 78 "something listens on port $((port + 10)) here already: a running shoal-trainer? stop it first, or look" \
     shoal doctor words/run/ticket --bind-p2p-port $((port + 10))
@@ -675,7 +678,7 @@ sed -i 's/^servers = .*/servers = 2/; s/^mode = .*/mode = "async"/' few/state.to
 says 0 'strategy.lanes: not used with strategy.server.mode = "async"' \
     shoal validate-config --state few/state.toml --data-config few/data.toml
 sed -i '/^memory_every = /d; s/^# task_samples = .*/task_samples = 1000000/' few/state.toml
-says 0 $'few/state.toml: OK\nsequences, so a pass has 1 task of 1000000 (strategy.server.task_samples of few/state.toml), for 1 trainer' \
+says 0 $'few/state.toml: OK\nsequences, so a pass has 1 task of 1000000 (strategy.server.task_samples of few/state.toml), for 1 trainer\nor fewer a task, each has 8 of a pass' \
     shoal validate-config --state few/state.toml --data-config few/data.toml
 sed -i 's/^mode = .*/mode = "later"/' few/state.toml
 says 78 $'few/state.toml:\nstrategy.server.mode: unknown server mode "later"\none of sync or async' \

@@ -122,6 +122,51 @@ static void a_worker_that_died_is_replaced_by_the_next_attempt(void **state)
     assert_true(is_there("step-00000005"));
 }
 
+// Where this process is killed; NULL: nowhere. The name of a failpoint (common/base/failpoint.h).
+static const char *killed_at;
+
+int failpoint_reached(const char *name);
+int failpoint_reached(const char *name)
+{
+    if (killed_at && strcmp(name, killed_at) == 0) raise(SIGKILL);
+    return 0;
+}
+
+// All pieces are there, and who makes a save of them is killed: the save is not there, and the one before it is. The
+// next attempt makes it.
+static void who_is_killed_while_it_seals_leaves_the_older_save(void **state)
+{
+    (void)state;
+    static const char *const places[] = { "pieces_note", "pieces_manifest", "pieces_publish" };
+    save_all(5);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const uint64_t step = 10 + i;
+        uint64_t steps[CHECKPOINT_LIST_MAX];
+        size_t count;
+        int status;
+        assert_int_equal(write_worker(step, 1, 1), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            killed_at = places[i];
+            write_worker(step, 1, 0);
+            seal(step, 1);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_int_equal(pieces_list(root, &why, steps, &count), 0);
+        assert_int_equal(count, 1 + i);
+        pieces_t *pieces = open_save(i ? step - 1 : 5);
+        assert_int_equal(pieces_verify(pieces, &why), 0);
+        pieces_close(&pieces);
+        for (uint32_t w = 0; w < WORKERS; w++) assert_int_equal(write_worker(step, 2, w), 0);
+        assert_int_equal(seal(step, 2), WORKERS);
+        pieces = open_save(step);
+        assert_int_equal(pieces_verify(pieces, &why), 0);
+        pieces_close(&pieces);
+    }
+}
+
 // Many processes seal the same save at the same time: each says that it is sealed.
 static void many_may_seal_at_once(void **state)
 {
@@ -573,6 +618,7 @@ TESTS(TEST_WITH(a_save_of_another_run_does_not_end_the_cleaning, set_up_big, tea
       TEST_WITH(what_is_no_save_is_not_counted_and_stays, set_up_big, tear_down),
       TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
       TEST_WITH(a_worker_that_died_is_replaced_by_the_next_attempt, set_up_big, tear_down),
+      TEST_WITH(who_is_killed_while_it_seals_leaves_the_older_save, set_up_big, tear_down),
       TEST_WITH(many_may_seal_at_once, set_up_big, tear_down),
       TEST_WITH(a_later_attempt_replaces_an_earlier_one, set_up_big, tear_down),
       TEST_WITH(an_unchanged_cut_is_not_written_again, set_up_big, tear_down),
