@@ -41,22 +41,6 @@ set_memory() {                                      # EVERY; 0: none
     [ "$1" = 0 ] || sed -i "s/^\[strategy\]$/[strategy]\nmemory_every = $1/" "$work/run/state.toml"
 }
 
-most_mib() {                                        # VmHWM of each trainer, sorted
-    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
-        sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print "" }'
-}
-
-# What the trainers held at most, and what each said for its group. Fails if one held over 1.05 of the most that was said.
-say_memory() {
-    local held=$(most_mib) said
-    said=$(sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log |
-        sort -n | uniq -c)
-    echo "VmHWM of the trainers: $held MiB"
-    echo "$said"
-    awk -v held="${held##* }" -v said="$(tail -n 1 <<<"$said" | awk '{ print $2 }')" \
-        'BEGIN { if (held > 1.05 * said) { print held " MiB held, at most " said " MiB said"; exit 1 } }'
-}
-
 # The longest and the mean wait of all copies, in ms, and their number, by the trainers' logs.
 waits() {                                           # memory or save
     sed -n "s/.* $1\.copied .*waited_us=\([0-9]*\).*/\1/p" "$work"/run/run/logs/trainer-*.log |
@@ -99,7 +83,7 @@ cost() {                                            # WHAT, TURNS, EVERY
             step_speed_for 240 4096 >>"$work/speed-$kind"
             [ "$kind" = 0 ] || waits memory
             [ "$steps" = 100000 ] || waits save
-            say_memory
+            say_memory trainer
             stop_run
         done
         without=$(tail -n 1 "$work/speed-0") with=$(tail -n 1 "$work/speed-$every")
@@ -162,7 +146,7 @@ limit() {                                           # MIB
     kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)"
     wait_for_step 16 900
     echo "it went on with $1 MiB for each"
-    say_memory
+    say_memory trainer
     grep -h "run.lost_steps" "$work/run/run/logs/coordinator.log" || true
     stop_run
     rmdir /sys/fs/cgroup/memory/shoal-bench.* /sys/fs/cgroup/shoal-bench.* 2>/dev/null || true

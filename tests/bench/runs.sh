@@ -59,6 +59,22 @@ step_speed_for() {                                  # SECONDS, TOKENS A STEP
         END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
 }
 
+held() {                                            # ACTOR: the most that each of its processes has held, in MiB, sorted
+    for pid in $(pgrep -P "$up" -f "shoal-$1"); do sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
+        sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print "" }'
+}
+
+# That, and what each said for its group. Fails if one held over 1.05 of the most that was said.
+say_memory() {                                      # ACTOR
+    local held=$(held "$1") said
+    said=$(sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/"$1"-*.log |
+        sort -n | uniq -c)
+    echo "VmHWM of each $1: $held MiB"
+    echo "$said"
+    awk -v held="${held##* }" -v said="$(tail -n 1 <<<"$said" | awk '{ print $2 }')" \
+        'BEGIN { if (held > 1.05 * said) { print held " MiB held, at most " said " MiB said"; exit 1 } }'
+}
+
 # Says whether a number is within what we promise; fails otherwise.
 aim() {                                             # NUMBER, most or least, AIM, what it is
     awk -v n="$1" -v side="$2" -v aim="$3" -v what="$4" 'BEGIN {

@@ -13,12 +13,6 @@ build=$(realpath "$1") turns=${2:-3} seconds=${3:-60}
 . "$(dirname "$0")/runs.sh"
 trainers=${TRAINERS:-2} servers=${SERVERS:-2}
 
-# Most that each process of a program has held, in MiB.
-held() {                                            # PROGRAM
-    for pid in $(pgrep -P "$up" -f "$1"); do sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
-        sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print " MiB" }'
-}
-
 speed() {                                           # STRATEGY
     init_run --strategy "$1" --trainers "$trainers" --dim 384 --layers 4 --ffn 1280 --seq-len 256 --batch 32
     sed -i "s/^servers = .*/servers = $servers/; s/^#* *link = .*/link = \"${LINK:-aes-gcm}\"/
@@ -26,8 +20,8 @@ speed() {                                           # STRATEGY
     start_run "${PORT:-22840}" --threads 1
     wait_for_step 4 900
     step_speed_for "$seconds" 8192 >>"$work/speed-$1"
-    echo "$1: trainers held $(held shoal-trainer)" >&2
-    [ "$1" = allreduce ] || echo "$1: servers held $(held shoal-parameter-server)" >&2
+    echo "$1: trainers held $(held trainer) MiB"
+    [ "$1" = allreduce ] || say_memory parameter-server
     stop_run
 }
 
@@ -39,4 +33,4 @@ for ((turn = 1; turn <= turns; turn++)); do
     awk -v a="$(tail -n 1 "$work/speed-server")" -v b="$(tail -n 1 "$work/speed-allreduce")" 'BEGIN { print a / b }' >>"$work/ratio"
     echo "turn $turn: $(tail -n 1 "$work/speed-server") tokens/s with servers, $(tail -n 1 "$work/speed-allreduce") by allreduce" >&2
 done
-echo "$trainers trainers with $servers servers: $(median <"$work/ratio") of the tokens/s of allreduce"
+aim "$(median <"$work/ratio")" least 0.85 "$trainers trainers with $servers servers: part of the tokens/s of allreduce"
