@@ -268,8 +268,10 @@ bool holdings_most_have(const struct turn *turn)
 {
     uint32_t have = 0, heard = 0;
     for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        if (!role_takes_steps(turn->run->roster.members[i].role) || !turn_is_live(turn, i) ||
-            !turn->presence->pinged[i])
+        const struct wire_member *member = &turn->run->roster.members[i];
+        // mutant: those who wait for an epoch do not count among those that hold the step
+        if (!role_takes_steps(member->role) || !turn->presence->pinged[i] ||
+            (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING))
             continue;
         heard++;
         have += turn->presence->step_held[i] >= turn->run->step && !is_doubted(turn, i);

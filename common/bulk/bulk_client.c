@@ -230,6 +230,7 @@ static enum asked ask(struct bulk_client *self, struct provider_peer *peer,
         const int rc = listen_once(self, peer, question, &why, &ok);
         if (is_new && self->line.is_open && rc == 0) is_new = false, begun_ms = clock_ms();
         *ret_took_ms = (uint32_t)(clock_ms() - begun_ms);
+        if (rc == 1) peer->refused = !ok;
         if (rc == 1) return ok ? ASKED_OK : ASKED_WRONG;
         if (rc == FAULT_DENIED) snprintf(peer->said, sizeof peer->said, "%.120s", why.text);
         if (rc == FAULT_DENIED || rc == FAULT_PROTOCOL) return ASKED_WRONG;
@@ -249,10 +250,12 @@ static int give_up(const struct bulk_client *self, const struct question *questi
     char text[WHY_MAX / 2] = "";
     uint32_t asked = 0;
     size_t used = 0;
+    bool refused = false;
     for (uint32_t i = 0; i < self->providers.count; i++) {
         const struct provider_peer *peer = &self->providers.list[i];
         if (peer->times == 0) continue;
         asked++;
+        refused |= peer->refused;
         if (used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
                                      peer->holder.endpoint, peer->said);
@@ -262,7 +265,8 @@ static int give_up(const struct bulk_client *self, const struct question *questi
                        "%" PRIu32 " providers asked in %" PRIu64 " ms, none "
                        "described the run's dataset%s",
                        asked, took_ms, text);
-    return why_set(why, FAULT_UNREACHABLE,
+    // mutant: samples that are damaged wherever they are wait for a provider that is away
+    return why_set(why, refused ? FAULT_DIGEST : FAULT_UNREACHABLE,
                    "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked in %" PRIu64
                    " ms, none gave them%s",
                    question->position, question->position + question->count - 1, asked, took_ms,

@@ -48,11 +48,11 @@ void bulk_client_destroy(struct bulk_client **self_p);
 void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count);
 
-// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE quotes
-// the last reply of each provider, or says that there was none; *tokens then has no particular
-// value.
+// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE: no provider
+// answered; FAULT_DIGEST: at least one did, and said that it has not got them, or sent others. Both quote
+// the last reply of each provider; *tokens then has no particular value.
 int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);
 
-// Asks for the description of the dataset until `know` takes one. FAULT_UNREACHABLE as above.
+// Asks for the description of the dataset until `know` takes one. FAULT_UNREACHABLE: none was taken.
 int bulk_know_dataset(struct bulk_client *self, struct why *why);

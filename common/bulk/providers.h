@@ -45,6 +45,7 @@ struct provider_peer {
     uint32_t times;                // How often it was asked this question
     uint64_t tried;                // The question of its newest trial
     bool is_named, is_kept;        // If neither, it is remembered but not asked
+    bool refused;                  // It has answered this question, and gave nothing right
     char said[PROVIDERS_SAID_MAX]; // Its reply to this question, if it was of no use
 };
 

@@ -45,10 +45,11 @@ void learner_copies_prepare(struct learner *self, struct learner_copies *copies,
     }
     if (!copies->next &&
         blob_store_new_share(self->options->store, &self->cut, &why, &copies->next) < 0) {
-        log_line(LOG_ERR,
-                 "memory.impossible reason=\"%s\"; training goes on, and no member copies until "
-                 "there is room here",
-                 why.text);
+        log_line(
+            LOG_ERR,
+            "memory.impossible reason=\"%s\"; training goes on without such copies until there is "
+            "room here",
+            why.text);
         return;
     }
     const struct share_list list = share_list_of(&self->cut, of.owner, of.owners, rest);
@@ -115,8 +116,8 @@ static void copy_runs(const struct learner *self, const struct share_list *list,
 static void log_failed(uint64_t step, const struct why *why)
 {
     log_line(LOG_ERR,
-             "memory.failed step=%" PRIu64 " reason=\"%s\"; training goes on, and no member makes "
-             "copies until the group breaks or ends",
+             "memory.failed step=%" PRIu64 " reason=\"%s\"; training goes on without "
+             "this copy",
              step, why->text);
 }
 

@@ -4,7 +4,7 @@
 //
 //     _prepare: room ─▶ _take: a memcpy, all that the training waits for ─▶ (a thread hashes the leaves, and gives the
 //     copy to the blob store, which serves them) ─▶ _look: our list is a blob
-//         ─▶ _kept: it is on record, and the copies before it go; _forget: nobody will put it on record
+//         ─▶ _recorded: it is on record, and the copies before it go; _forget: nobody will put it on record
 //
 // So there are two generations at most, and the older is complete until the newer is.
 //

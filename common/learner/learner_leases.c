@@ -258,7 +258,7 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
             self, learner_lease_serves(self) ? interval_length(work->part) : self->floats, &why);
     work->lost = rc < 0;
     if (rc < 0) {
-        learner_lease_broke(self, 0, &why);
+        learner_lease_broke(self, 0, 0, &why);
         return;
     }
     if (learner_lease_serves(self)) learner_lease_begin_server(self);
@@ -285,10 +285,10 @@ static void hear_end(struct learner *self, const struct wire_end_group *said)
     learner_away_drop(self);
 }
 
-void learner_lease_broke(struct learner *self, uint64_t dead, const struct why *why)
+void learner_lease_broke(struct learner *self, uint64_t dead, uint64_t cut, const struct why *why)
 {
     struct learner_lease_work *work = work_of(self);
-    struct wire_group_broke broke = { .number = work->said.number, .dead = dead };
+    struct wire_group_broke broke = { .number = work->said.number, .dead = dead, .cut = cut };
     if (work->broken) return;
     work->broken = true;
     work->suspect_us = 0;
@@ -399,7 +399,11 @@ static void form(struct learner *self)
                    work->said.group_count, work->said.place, work->config.settle_ms, &why, &blame);
     work->adds = false;
     work->formed = rc == 0;
-    if (rc < 0 && rc != FAULT_INTERRUPTED) learner_lease_broke(self, group_dead(work->group), &why);
+    // Who is in a later group than we know of has a link
+    const bool cut = blame.member < GROUP_MEMBERS_MAX && rc != FAULT_NOT_NOW;
+    if (rc < 0 && rc != FAULT_INTERRUPTED)
+        learner_lease_broke(self, group_dead(work->group), cut ? UINT64_C(1) << blame.member : 0,
+                            &why);
     if (rc == FAULT_INTERRUPTED)
         work->broken = true; // The job ends the group, or puts its state together
 }
@@ -412,7 +416,7 @@ static void wait_for_the_core(struct learner *self)
     struct why why;
     const uint64_t now_us = clock_us();
     if (now_us >= work->suspect_us) {
-        learner_lease_broke(self, group_dead(work->group), &work->suspect_why);
+        learner_lease_broke(self, group_dead(work->group), 0, &work->suspect_why);
         return;
     }
     group_serve(work->group, (uint32_t)((work->suspect_us - now_us) / 1000) + 1, &why);

@@ -133,7 +133,7 @@ static inline struct interval learner_lease_share(const struct learner *self, ui
 void learner_lease_because(char because[128], const struct why *why);
 
 // Says GROUP_BROKE, once in a group. `dead`: places.
-void learner_lease_broke(struct learner *self, uint64_t dead, const struct why *why);
+void learner_lease_broke(struct learner *self, uint64_t dead, uint64_t cut, const struct why *why);
 
 // A trainer. _begin: a group is taken. _task: takes a task, or answers that it cannot. _drop: no task is in hand any
 // more, and nothing is said of it. _train: one thing: a batch, a push, a pull, a wait for answers. False: there is

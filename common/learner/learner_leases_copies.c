@@ -5,7 +5,8 @@
 //                 predecessors fetched
 //     KEPT        it is on record: the copies before it go, and there is room for the next
 //
-// The servers copy at different moments, so what they hold alike but for that, the number of steps, is of the first one.
+// The servers copy at different moments. So what is not cut into shares, the number of optimizer steps, is that of the
+// first one.
 
 #include "common/base/log.h"
 #include "common/learner/learner_leases.h"
@@ -74,8 +75,8 @@ void learner_lease_copy(struct learner *self, const struct wire_save_share *said
 {
     struct learner_copies *copies = own(self);
     const bool may = are_on(self) && serves(self) && said->number == self->lease->said.number;
-    // One that is not on record has been given up, or no other would be asked for
-    if (may && copies->step) {
+    // One that is not on record has been given up, or no other would be asked for. There may be room by now
+    if (may && (copies->step || !copies->next)) {
         learner_copies_forget(copies);
         prepare(self);
     }

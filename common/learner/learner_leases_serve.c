@@ -99,7 +99,7 @@ static void hear_left(struct learner *self, int fault, const struct group_blame 
         return;
     }
     const uint64_t dead = group_dead(work->group) >> trainers << trainers;
-    if (dead) learner_lease_broke(self, dead, why);
+    if (dead) learner_lease_broke(self, dead, 0, why);
 }
 
 void learner_lease_serve(struct learner *self)
@@ -114,7 +114,7 @@ void learner_lease_serve(struct learner *self)
     if (rc == 0) answer(self, from, &question);
     else if ((rc == FAULT_UNREACHABLE || rc == FAULT_FORMAT) && blame.member != UINT32_MAX)
         hear_left(self, rc, &blame, &why);
-    else if (rc != FAULT_INTERRUPTED && rc != FAULT_TIMEOUT) learner_lease_broke(self, 0, &why);
+    else if (rc != FAULT_INTERRUPTED && rc != FAULT_TIMEOUT) learner_lease_broke(self, 0, 0, &why);
 }
 
 void learner_lease_end_server(const struct learner *self)

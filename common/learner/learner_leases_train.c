@@ -115,8 +115,9 @@ static void tell_trained(struct learner *self)
 }
 
 // What it has in the sum is of no use any more.
-static void fail(struct learner *self, const struct why *why)
+static void fail(struct learner *self, bool no_data, const struct why *why)
 {
+    self->lease->task->no_data = no_data;
     learner_lease_because(self->lease->task->failed, why);
     // mutant: leases: a batch of a task that failed is pushed with the next one
     async_trainer_drop(&self->lease->cadence);
@@ -162,7 +163,6 @@ static int read_batch(struct learner *self, struct why *why, uint64_t *ret_count
     };
     const int rc = learner_read_samples(self, &samples, why, ret_count);
     free(list);
-    self->lease->task->no_data = rc == FAULT_UNREACHABLE || rc == FAULT_TIMEOUT;
     return rc;
 }
 
@@ -199,7 +199,7 @@ static void train_batch(struct learner *self)
     int rc = sum_vector(self, &why, &sum);
     if (rc == 0 && !ahead->done) rc = compute_batch(self, &why);
     if (rc < 0) {
-        fail(self, &why);
+        fail(self, rc == FAULT_UNREACHABLE || rc == FAULT_TIMEOUT, &why);
         return;
     }
     async_trainer_add(&work->cadence, self->pool, sum, compute_at(self->compute, COMPUTE_GRADIENT),
@@ -220,7 +220,7 @@ static void hear_left(struct learner *self, const struct why *why)
     const uint64_t dead = group_dead(work->group) >> trainers << trainers;
     // mutant: leases: a server that puts the state together is taken for one that is dead
     if (dead) {
-        learner_lease_broke(self, dead, why);
+        learner_lease_broke(self, dead, 0, why);
         return;
     }
     work->suspect_us = clock_us() + SUSPECT_MS * 1000;
@@ -244,7 +244,7 @@ static int ask_one(struct learner *self, uint32_t server, const float *sum, stru
                                        .said = { .header = header, .count = sizeof header } };
     async_question_pack(pulls ? ASYNC_PULL : ASYNC_PUSH, &push, header);
     const bool halves = learner_lease_halves(self);
-    float *words = work->words + learner_lease_words_at(share.begin);
+    float *words = halves ? work->words + learner_lease_words_at(share.begin) : NULL;
     if (!pulls && halves) bf16_words_pack(sum + share.begin, interval_length(share), words);
     if (pulls) {
         question.ret_floats = halves ? words : self->params + share.begin;
@@ -286,7 +286,7 @@ static void push(struct learner *self)
     self->pushes = work->cadence.sequence;
     if (rc == 0 && !(work->config.clip_norm > 0) && !(norm < GRADIENT_LIMIT))
         rc = why_set(&why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63", norm);
-    if (rc < 0) fail(self, &why);
+    if (rc < 0) fail(self, false, &why);
     else ask_all(self, false, sum);
 }
 
@@ -330,7 +330,7 @@ static void end_pull(struct learner *self)
     struct why why = { 0 };
     if (work->asking.refused) {
         why_set(&why, FAULT_DENIED, "%s", work->asking.because);
-        learner_lease_broke(self, 0, &why);
+        learner_lease_broke(self, 0, 0, &why);
         return;
     }
     ensure(compute_push(self->compute, &why) == 0); // On a CPU
@@ -344,7 +344,7 @@ static void end_push(struct learner *self)
     struct why why = { 0 };
     if (work->asking.refused) {
         why_set(&why, FAULT_DENIED, "%s", work->asking.because);
-        fail(self, &why);
+        fail(self, false, &why);
         return;
     }
     async_trainer_pushed(&work->cadence, work->asking.stale);
@@ -383,7 +383,7 @@ static void hear_answers(struct learner *self)
         struct why why = { 0 };
         const int rc = hear_one(self, work->config.settle_ms, &why);
         if (rc == FAULT_INTERRUPTED) return;
-        if (rc == FAULT_TIMEOUT) learner_lease_broke(self, group_dead(work->group), &why);
+        if (rc == FAULT_TIMEOUT) learner_lease_broke(self, group_dead(work->group), 0, &why);
         else if (rc < 0) hear_left(self, &why);
         if (rc < 0) return;
     }

@@ -6,7 +6,8 @@
 //                   └──── the next one takes its place                 keeper_recorded: on record; the lists are released
 //
 // The lists are blobs with the hashes of the leaves of each share (common/vector/share_list.h). Ours is here; the
-// others are fetched from their members. The digest that comes of it is that of the state, and the same at all.
+// others are fetched from their members. From all of them each computes the digest of the
+// state, the same one.
 //
 // `in`: the number of the window or group in which the copies were made.
 //

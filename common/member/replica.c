@@ -98,6 +98,9 @@ static bool is_in_pieces(const struct replica *self, const struct wire_run *run)
 static bool may_go_on(const struct replica *self, const struct wire_run *run)
 {
     const bool is_ours = is_in_pieces(self, run);
+    // Who keeps a part of it in memory takes that along if it ends; the run waits for one that is cut off
+    // mutant: keeping: a keeper ends as it cannot fetch what others keep
+    if (run->memory_window && run->memory_step == run->pin_step) return true;
     return is_saved(run) &&
            (!is_ours || (is_unread(self, run->pin_step, &run->pin_digest) && self->readable > 0));
 }

@@ -20,8 +20,8 @@
 //
 // A task gets a strike when its lease fails, is late, or loses its holder (not where nobody gave its samples), but one from
 // each process: a process that is not well would use up the strikes of task after task. It is dealt a task that it has
-// struck only when there is no other. Strikes count within the pass. The one after `strikes_max` gives the task up; PaddlePaddle's strikes_max is 3.
-// Each lease has room for its strike: a task is dealt only if that is there.
+// struck only when there is no other. Strikes count within the pass. The one after `strikes_max` gives the task
+// up; PaddlePaddle's strikes_max is 3. Each lease has room for its strike: a task is dealt only if that is there.
 //
 // A lease's time is LEASE_TIMES times the moving average of what finished tasks took, within
 // [time_min_ms, time_max_ms]; time_max_ms until one has finished. One that was late counts with the time that it had: so

@@ -485,11 +485,20 @@ by_unit 'leases: a snapshot forgets the samples of the step in hand' leases_run_
 by_unit 'leases: a group names a member whose links are not known' coordinator_test \
     'busy->instance == at->instance && busy->links[0] &&' ''
 by_unit 'leases: a server that stood by drives out one that has the state' coordinator_test \
-    'was_in_group(turn->run, i) ?' 'old > 0 ?'
+    'muster_is_in_group(turn->run, i) ?' 'old > 0 ?'
 by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
 by_unit 'leases: a group settles once more after a crash' leases_group_test drop
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
-by_unit 'leases: a trainer whose links broke waits for the epoch to end' coordinator_test 'was_in_group(run, member) &&' 'was_in_group(run, member) && run->step > 1 << 20 &&'
+by_unit 'leases: a trainer whose links break in each group is in the next one' coordinator_test \
+    'turn->now_ms < cut->until_ms' 'turn->now_ms > cut->until_ms'
+by_unit 'leases: nobody trains as the links of all trainers broke' coordinator_test 'linked == 0 || linked < turn->rules->min_clients' 'linked > 1 << 20'
+by_unit 'leases: a trainer is left out as its servers die' coordinator_test '!is_intact ||' ''
+by_unit 'leases: a trainer is left out as another one does not link with a server' coordinator_test 'named ? named : own' 'named | own'
+by_unit 'samples that are damaged wherever they are wait for a provider that is away' bulk_server_test 'refused ? FAULT_DIGEST : FAULT_UNREACHABLE' 'refused ? FAULT_UNREACHABLE : FAULT_UNREACHABLE'
+by_unit 'keeping: a keeper ends as it cannot fetch what others keep' replica_test drop
+by_unit 'those who wait for an epoch do not count among those that hold the step' coordinator_test 'member->state != MEMBER_PENDING' 'true'
+by_unit 'copying: the lists of copies that are given up stay' leases_member_test 'copied->step == self->list_step' 'copied->step != self->list_step + 1'
+by_unit 'leases: a trainer whose links broke waits for the epoch to end' coordinator_test 'muster_is_in_group(run, member) &&' 'muster_is_in_group(run, member) && run->step > 1 << 20 &&'
 by_unit 'leases: a group begins with a state that is not held' leases_learner_test '!self->holding ||' ''
 by_unit 'leases: a server goes on with the moments of another share' leases_learner_test 'self->away' '!self'
 by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop

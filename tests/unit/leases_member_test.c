@@ -760,6 +760,31 @@ static void what_is_on_record_is_told_to_the_learner(void **unused)
     assert_null(said(FRAME_KEPT));
 }
 
+static const struct hash *forgotten(void)
+{
+    const struct wire_forget *forget = said(FRAME_FORGET);
+    return forget && forget->blobs_count == 1 ? &forget->blobs[0].hash : NULL;
+}
+
+// Another server could not copy, so nobody asks for the list of ours: it does not stay.
+static void the_list_of_a_copy_in_vain_is_forgotten(void **unused)
+{
+    (void)unused;
+    begin_as_server();
+    hear_copy(1, STEP + 4, 0);
+    hear_copied(STEP + 4);
+    hear_copy(1, STEP + 8, 0);
+    hear_copied(STEP + 8); // The share is as it was: so is its list
+    assert_null(forgotten());
+    hear(FRAME_COPY_TAKEN,
+         &(struct wire_share_copied){ .number = 1, .step = STEP + 12, .list = lists[1] }, 0);
+    assert_true(forgotten() && hash_equal(forgotten(), &lists[0].hash));
+    hear_copy(1, STEP + 12, 0);
+    hear_keep(1, STEP + 12);
+    hear(FRAME_COPY_TAKEN, &(struct wire_share_copied){ .number = 1, .step = STEP + 16 }, 0);
+    assert_null(forgotten()); // That of the keeper, which was asked for
+}
+
 static void a_trainer_copies_nothing(void **unused)
 {
     (void)unused;
@@ -783,4 +808,5 @@ TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(a_server_saves_what_it_is_told_to_save_once), CASE(a_trainer_saves_nothing),
       CASE(a_server_saves_what_its_group_puts_together),
       CASE(a_server_copies_and_keeps_what_it_is_told_to),
-      CASE(what_is_on_record_is_told_to_the_learner), CASE(a_trainer_copies_nothing))
+      CASE(what_is_on_record_is_told_to_the_learner), CASE(the_list_of_a_copy_in_vain_is_forgotten),
+      CASE(a_trainer_copies_nothing))

@@ -127,6 +127,29 @@ static void a_model_of_another_size_is_given_up(void **state)
                         "take the version of this program that the coordinator is of");
 }
 
+// The state that the run has is in the memory of several, and one of them is cut off: the others fail to fetch it, and
+// stay, since they have parts of it. The coordinator ends the wait.
+static void who_keeps_a_part_in_memory_stays(void **state)
+{
+    (void)state;
+    for (uint64_t memory_step = STEP - 1; memory_step <= STEP; memory_step++) {
+        set_up(NULL);
+        member.admitted = member.has_run = true;
+        member.roster.version = 1;
+        member.now = (struct wire_run){ .phase = PHASE_WAITING,
+                                        .step = STEP,
+                                        .pin_step = STEP,
+                                        .pin_digest = hash_of("a", 1),
+                                        .memory_window = 3,
+                                        .memory_step = memory_step };
+        replica = (struct replica){ .built = true, .failures = REPLICA_FAILURES_MAX };
+        const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
+        bool quits = false;
+        for (uint32_t i = 0; i < out.count; i++) quits |= effects[i].kind == FRAME_QUIT;
+        assert_int_equal(quits, memory_step != STEP);
+    }
+}
+
 // The step of the LOAD that it begins with, from this newest checkpoint of its own; and the folder.
 static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[256])
 {
@@ -287,7 +310,7 @@ TESTS(TEST(the_end_of_an_epoch_that_was_given_up_binds_nobody),
       TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(an_applied_commit_is_told, set_up, NULL),
-      TEST_WITH(a_dropped_state_is_not_told, set_up, NULL),
+      TEST_WITH(a_dropped_state_is_not_told, set_up, NULL), TEST(who_keeps_a_part_in_memory_stays),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
       TEST(a_run_begins_where_an_earlier_one_ended),
       TEST(a_checkpoint_of_the_first_step_hides_nothing))

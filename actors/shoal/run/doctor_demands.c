@@ -91,7 +91,10 @@ static void of_leases(const void *part, const struct wire_config *config,
     demands->batch = leases->batch_end;
     demands->state_floats = windows_optimizer_floats(&windows);
     demands->copies = 2;
-    demands->beside = GROUP_MEMORY + (leases->push_every > 1 ? floats * sizeof(float) : 0);
+    const bool sums = leases->push_every > 1 || leases->pull_every > 1;
+    const bool halves = leases->transfer == TRANSFER_BF16;
+    demands->beside =
+        GROUP_MEMORY + (sums ? floats * sizeof(float) : 0) + (halves ? floats * 2 : 0);
 }
 
 static const struct {

@@ -42,8 +42,10 @@ static const struct hash *kept(const struct lease_pace *self, const struct turn 
 {
     const struct busy *busy = leases_busy(self, &own(turn)->group.group[place]);
     // mutant: copying: what a server keeps of an earlier save counts
-    return busy && is_of_newest(turn, busy->kept.number, busy->kept.step) ? &busy->kept.digest
-                                                                          : NULL;
+    return busy && is_of_newest(turn, busy->kept.number, busy->kept.step) &&
+                   !hash_is_none(&busy->kept.digest)
+               ? &busy->kept.digest
+               : NULL;
 }
 
 // Places of servers, as bits, of whom `says` is false yet.

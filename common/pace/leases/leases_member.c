@@ -242,8 +242,23 @@ static void hear_share(struct leases_member *self, const struct wire_share_saved
     self->say_ms = 0;
 }
 
-static void hear_copied(struct leases_member *self, const struct wire_share_copied *said)
+// Our newest copy was given up before the lists of all were asked for: nobody will ask for its list. `next`: that of a
+// later copy, or none.
+static void spare_list(const struct leases_member *self, const struct member_turn *turn,
+                       const struct hash *next)
 {
+    const struct wire_share_copied *copied = &self->busy.copied;
+    // mutant: copying: the lists of copies that are given up stay
+    if (hash_is_none(&copied->list.hash) || hash_equal(&copied->list.hash, next) ||
+        copied->step == self->list_step)
+        return;
+    blobs_spare(turn->blobs, &copied->list.hash, turn->out);
+}
+
+static void hear_copied(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_share_copied *said = turn->in->body;
+    spare_list(self, turn, &said->list.hash);
     self->busy.copied = *said;
     self->say_ms = 0;
 }
@@ -278,6 +293,7 @@ static void hear_broke(struct leases_member *self, const struct member_turn *tur
     if (!self->in_hand || said->number != self->in_hand) return;
     self->busy.broken = true;
     self->busy.dead |= said->dead;
+    self->busy.cut |= said->cut;
     memcpy(self->busy.because, said->because, sizeof self->busy.because);
     self->lease = 0;
     self->say_ms = 0;
@@ -299,7 +315,7 @@ static void hear_learner(struct leases_member *self, const struct member_turn *t
     case FRAME_GROUP_SETTLED: hear_settled(self, turn); break;
     case FRAME_GROUP_BROKE: hear_broke(self, turn); break;
     case FRAME_SHARE_TAKEN: hear_share(self, turn->in->body); break;
-    case FRAME_COPY_TAKEN: hear_copied(self, turn->in->body); break;
+    case FRAME_COPY_TAKEN: hear_copied(self, turn); break;
     case FRAME_LISTED: hear_listed(self, turn); break;
     case FRAME_FETCHED_SHARE: hear_fetched(self, turn); break;
     }
@@ -372,6 +388,8 @@ static void take(struct leases_member *self, const struct member_turn *turn)
         .kept_in = self->group.kept_in,
     };
     if (job.group_count == 0) return;
+    static const struct hash none;
+    spare_list(self, turn, &none);
     // mutant: saves: that a save is whole is forgotten as the next group begins
     struct wire_busy busy = { .number = job.number, .saved = self->busy.saved };
     memcpy(busy.links, self->busy.links, sizeof busy.links);
@@ -428,7 +446,7 @@ static void end_group(struct leases_member *self, const struct member_turn *turn
     const struct wire_end_group job = { self->in_hand, keep, keep ? self->settled.step : 0 };
     self->over = self->in_hand;
     self->in_hand = self->lease = self->end.lease = 0;
-    self->busy.number = self->busy.lease = self->busy.dead = 0;
+    self->busy.number = self->busy.lease = self->busy.dead = self->busy.cut = 0;
     self->busy.broken = false;
     self->busy.because[0] = 0;
     self->say_ms = 0;

@@ -97,6 +97,7 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .broken = said->broken,
                            .leaves = said->leaves,
                            .dead = said->dead,
+                           .cut = said->cut,
                            .saved = said->saved,
                            .copied = said->copied,
                            .kept = said->kept };
@@ -200,13 +201,17 @@ static const char *why_over(struct lease_pace *self, const struct turn *turn)
     if (a_server_leaves(self, turn)) return "a parameter server leaves";
     // mutant: leases: the death of a trainer ends the epoch of the others
     if (trainers_left(self, turn) == 0) return "no trainer of the group is left";
-    if (muster_joiner(self, turn, false) != NO_MEMBER) return "a trainer waits to join";
+    const uint32_t joiner = muster_joiner(self, turn, false);
+    if (joiner != NO_MEMBER)
+        return muster_is_in_group(run, joiner) ? "the links of a trainer broke"
+                                               : "a trainer waits to join";
     return own(turn)->closing.attempt ? "the group was told to end" : NULL;
 }
 
 static const char *end_epoch(struct lease_pace *self, const struct turn *turn, const char *cause)
 {
     muster_barrier_begin(self, turn);
+    muster_note_cuts(self, turn);
     self->missed[0] = 0;
     self->pushes_ms = 0; // The last ones of this group
     tell_pushes(self, turn);
@@ -230,6 +235,16 @@ static void look_for_missed(struct lease_pace *self, const struct turn *turn)
         snprintf(self->missed, sizeof self->missed, "%s gets no task until %s: %.120s",
                  run->roster.members[at->member].name,
                  is_unwell ? "it is started again" : "the next epoch", leases_why_unable(self, at));
+    }
+    for (uint32_t i = 0; i < run->roster.count && !self->missed[0]; i++) {
+        const uint64_t minutes = (muster_cut_ms(self, turn, i) + 59999) / 60000;
+        if (minutes > 0 && run->roster.members[i].state == MEMBER_HEALTHY &&
+            !muster_is_in_group(run, i))
+            snprintf(self->missed, sizeof self->missed,
+                     "%s is in no group for %" PRIu64
+                     " min more, or until it is started again: its links broke in "
+                     "two groups in a row",
+                     run->roster.members[i].name, minutes);
     }
     if (!self->missed[0] && joiner != NO_MEMBER && left_s > 0)
         snprintf(self->missed, sizeof self->missed,

@@ -22,6 +22,9 @@
 //     strike. The others go on, as long as one is left, whatever min_clients says: that many are needed to begin.
 //     A process gives a task one strike; and one that has failed three tasks in a row gets none, and is in no group, until
 //     it is started again (leases_is_unwell). A trainer ends itself then, so that it is.
+//     One that lives, and whose links to the servers broke, links anew in the next group. The epoch ends for it, as for
+//     a joiner. If that happens in two groups in a row it is in no group for a while (muster_note_cuts): a
+//     pair that stays cut off stops nobody else.
 //  5. A server that dies, or cannot go on, takes its share of the state along: the epoch ends at once, and the run goes
 //     back to the newest state that is kept, in memory or on disk. Its place is named.
 //  6. The end of an epoch: no more tasks are dealt; those that are out are waited for, at most until they are late;
@@ -53,7 +56,11 @@
 #include "common/pace/pace.h"
 
 enum {
-    LEASES_BARRIERS = 20,   // A joiner ends an epoch that lasts at least so many of its barriers
+    LEASES_BARRIERS =
+        20, // A trainer that waits ends an epoch that lasts at least so many of its barriers
+    LEASES_CUTS = 2, // A trainer whose links break in so many groups in a row is in none
+    LEASES_CUT_TIMES =
+        20, // ... for so many times step_timeout: a group that does not form costs one
     LEASES_BLAME_BEATS = 2, // Whom others call dead has so many heartbeats to show that it is not
 };
 
@@ -67,9 +74,17 @@ struct busy {
     bool broken, leaves;
     char because[128]; // Why it is broken
     uint64_t dead;     // Places of group `number`, as bits
+    uint64_t cut;      // The same
     struct wire_share_saved saved;
     struct wire_share_copied copied; // In memory
     struct wire_share_saved kept;
+};
+
+// In how many groups one after the other the links of this process broke, or did not form; and until when it is in no
+// group, after LEASES_CUTS of them.
+struct cut_off {
+    uint64_t instance, until_ms;
+    uint8_t groups;
 };
 
 // What a member of the newest attempt to close the group has answered.
@@ -93,6 +108,8 @@ struct lease_pace {
     // By index in the roster: a process, and how many tasks it has failed in a row.
     uint64_t failing[MEMBERS_MAX];
     uint8_t failures[MEMBERS_MAX];
+    // The same: the links of a trainer's process, which is in no group before then
+    struct cut_off cut_off[MEMBERS_MAX];
     uint64_t ended[LEASES_GROUP_MAX];        // Its newest lease whose end was acknowledged
     uint64_t blamed_ms[LEASES_GROUP_MAX];    // Others call it dead since then; 0: nobody does
     struct wire_lags lags[LEASES_GROUP_MAX]; // Of its pushes, as it said last

@@ -30,18 +30,35 @@ static void add(const struct lease_pace *self, const struct turn *turn, uint32_t
     memcpy(ret_place->links, self->busy[member].links, sizeof ret_place->links);
 }
 
+uint64_t muster_cut_ms(const struct lease_pace *self, const struct turn *turn, uint32_t member)
+{
+    const struct cut_off *cut = &self->cut_off[member];
+    // mutant: leases: a trainer whose links break in each group is in the next one
+    return cut->instance == turn->run->roster.members[member].instance &&
+                   turn->now_ms < cut->until_ms
+               ? cut->until_ms - turn->now_ms
+               : 0;
+}
+
+// Without those whose links broke in the groups before, unless too few would be left to begin.
 static uint32_t choose_trainers(const struct lease_pace *self, const struct turn *turn,
                                 struct wire_place group[LEASES_GROUP_MAX])
 {
-    uint32_t count = 0;
+    uint32_t count = 0, linked = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        linked += may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY) &&
+                  muster_cut_ms(self, turn, i) == 0;
+    // mutant: leases: nobody trains as the links of all trainers broke
+    const bool all = linked == 0 || linked < turn->rules->min_clients;
     for (uint32_t i = 0; i < turn->run->roster.count; i++)
         if (count + servers_wanted(turn) < LEASES_GROUP_MAX &&
-            may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
+            may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY) &&
+            (all || muster_cut_ms(self, turn, i) == 0))
             add(self, turn, i, &group[count++]);
     return count;
 }
 
-static bool was_in_group(const struct run *run, uint32_t member)
+bool muster_is_in_group(const struct run *run, uint32_t member)
 {
     return leases_group_place(&leases_run_of(run)->group, member,
                               run->roster.members[member].instance) != NO_MEMBER;
@@ -53,7 +70,7 @@ static uint32_t count_old_servers(const struct lease_pace *self, const struct tu
     uint32_t old = 0;
     for (uint32_t i = 0; i < turn->run->roster.count; i++)
         old += may_be_chosen(self, turn, i, ACTOR_SERVER, MEMBER_HEALTHY) &&
-               was_in_group(turn->run, i);
+               muster_is_in_group(turn->run, i);
     return old < servers_wanted(turn) ? old : servers_wanted(turn);
 }
 
@@ -64,7 +81,7 @@ static uint32_t choose_servers(const struct lease_pace *self, const struct turn 
     for (uint32_t i = 0; i < turn->run->roster.count; i++) {
         if (!may_be_chosen(self, turn, i, ACTOR_SERVER, MEMBER_HEALTHY)) continue;
         // mutant: leases: a server that stood by drives out one that has the state
-        uint32_t *left = was_in_group(turn->run, i) ? &old : &others;
+        uint32_t *left = muster_is_in_group(turn->run, i) ? &old : &others;
         if (*left == 0) continue;
         (*left)--;
         add(self, turn, i, &group[count++]);
@@ -186,13 +203,73 @@ uint64_t muster_wait_ms(const struct lease_pace *self, const struct turn *turn)
     return lasted_ms < least_ms ? least_ms - lasted_ms : 0;
 }
 
+static void note_cut(struct lease_pace *self, const struct turn *turn, const struct wire_place *at,
+                     bool is_cut)
+{
+    struct cut_off *cut = &self->cut_off[at->member];
+    const uint64_t time_ms = LEASES_CUT_TIMES * (uint64_t)leases_config(turn->rules)->settle_ms;
+    if (cut->instance != at->instance || !is_cut)
+        *cut = (struct cut_off){ .instance = at->instance };
+    if (!is_cut || ++cut->groups < LEASES_CUTS) return;
+    cut->groups = LEASES_CUTS - 1; // Once more, when it has been in the next one in vain, too
+    cut->until_ms = turn->now_ms + time_ms;
+    outbox_note(
+        turn->out,
+        "trainer.cut_off name=%s; its links broke in two groups in a row, and if enough others are "
+        "left they go on without it for %" PRIu64 " s, or until it is started again",
+        turn->run->roster.members[at->member].name, time_ms / 1000);
+}
+
+// Places of trainers whose links broke, or did not form. A server that names trainers decides: they and the others break
+// as it does. If a server is dead, or cannot go on for another reason, it is not the trainers' links. Whether that is so
+// is for *ret_known.
+static uint64_t find_cuts(const struct lease_pace *self, const struct turn *turn, bool *ret_known)
+{
+    const struct wire_group *group = &leases_run_of(turn->run)->group;
+    const uint32_t first = leases_group_servers(group, leases_config(turn->rules));
+    uint64_t named = 0, own = 0;
+    *ret_known = true;
+    for (uint32_t i = 0; i < group->group_count; i++) {
+        const struct busy *busy = leases_busy(self, &group->group[i]);
+        const bool is_intact = leases_is_intact(turn->run, &group->group[i]);
+        const bool is_broken = busy && busy->number == group->number && busy->broken;
+        const uint64_t trainers = is_broken ? busy->cut & (leases_bit(first) - 1) : 0;
+        if (i < first) own |= is_intact && is_broken ? leases_bit(i) : 0;
+        // mutant: leases: a trainer is left out as its servers die
+        else if (!is_intact || (is_broken && !trainers)) *ret_known = false;
+        else named |= trainers;
+    }
+    // mutant: leases: a trainer is left out as another one does not link with a server
+    return named ? named : own;
+}
+
+void muster_note_cuts(struct lease_pace *self, const struct turn *turn)
+{
+    const struct wire_group *group = &leases_run_of(turn->run)->group;
+    const uint32_t first = leases_group_servers(group, leases_config(turn->rules));
+    bool known;
+    const uint64_t cuts = find_cuts(self, turn, &known);
+    for (uint32_t i = 0; known && i < first; i++)
+        note_cut(self, turn, &group->group[i], cuts & leases_bit(i));
+}
+
 // A trainer whose links to the servers broke: it gets no task in this group, and links anew in the next.
 static bool is_cut_off(const struct lease_pace *self, const struct run *run, uint32_t member)
 {
     const struct busy *busy = &self->busy[member];
     // mutant: leases: a trainer whose links broke waits for the epoch to end
-    return was_in_group(run, member) && busy->broken &&
+    return muster_is_in_group(run, member) && busy->broken &&
            busy->number == leases_run_of(run)->group.number;
+}
+
+// Whether a further trainer would be in a group of those that are left of this one.
+static bool has_room(const struct turn *turn)
+{
+    const struct wire_group *group = &leases_run_of(turn->run)->group;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < group->group_count; i++)
+        left += leases_is_intact(turn->run, &group->group[i]);
+    return left < LEASES_GROUP_MAX;
 }
 
 // A server that is not in the group waits for the death of another one: no epoch ends for it.
@@ -201,12 +278,16 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
     const struct run *run = turn->run;
     // mutant: leases: a joiner ends a young epoch
     if (!soon && muster_wait_ms(self, turn) > 0) return NO_MEMBER;
-    for (uint32_t i = 0; i < run->roster.count; i++)
-        // One that was dropped and has come back gets no task in this group
-        if (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
-            ((!was_in_group(run, i) || is_cut_off(self, run, i)) &&
-             may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        if (muster_cut_ms(self, turn, i) > 0) continue;
+        if (is_cut_off(self, run, i) && may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
             return i;
+        // One that was dropped and has come back gets no task in this group
+        if (!has_room(turn) || muster_is_in_group(run, i)) continue;
+        if (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
+            may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
+            return i;
+    }
     return NO_MEMBER;
 }
 

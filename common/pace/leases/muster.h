@@ -14,8 +14,17 @@
 uint32_t muster_choose(const struct lease_pace *self, const struct turn *turn,
                        struct wire_place group[LEASES_GROUP_MAX]);
 
+// Whether this process is in the newest group.
+bool muster_is_in_group(const struct run *run, uint32_t member);
+
 // Why an epoch cannot begin, as a sentence that lives until the next call; NULL: it can.
 const char *muster_lacks(struct lease_pace *self, const struct turn *turn);
+
+// The group has ended: counts whose links broke in it, or did not form, and who is in no group for a while.
+void muster_note_cuts(struct lease_pace *self, const struct turn *turn);
+
+// How long this trainer is in no group any more, as its links broke; 0: it may be in one.
+uint64_t muster_cut_ms(const struct lease_pace *self, const struct turn *turn, uint32_t member);
 
 // Whether a healthy epoch begins without this member.
 bool muster_stays_pending(const struct turn *turn, uint32_t member);
