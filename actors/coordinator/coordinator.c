@@ -74,7 +74,7 @@ static bool was_held_up(const struct coordinator *self, const struct turn *turn)
 static void wake(struct coordinator *self, const struct turn *turn)
 {
     const struct presence *presence = &self->presence;
-    self->news.roster_due = presence->roster_changed && turn->now_ms >= presence->roster_ms;
+    self->news.roster_delay_over = presence->roster_changed && turn->now_ms >= presence->roster_ms;
     if (turn->now_ms < self->beat_ms) return;
     const bool held_up = was_held_up(self, turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
@@ -82,16 +82,16 @@ static void wake(struct coordinator *self, const struct turn *turn)
     self->news.beat_due = true;
 }
 
-// A joiner may be a new process, or may take the place of another member. So the other parts forget
-// what they know of that place.
+// A joiner may be a new process, or may take the index of another member. So the other parts forget
+// what they know of that index.
 static void hear_join(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     uint32_t member;
     const enum arrival arrival = members_hear_join(turn, &self->epoch.holdings, in, &member);
     if (arrival == ARRIVAL_NONE) return;
-    epoch_hear_arrival(&self->epoch, member, arrival == ARRIVAL_TAKES_PLACE);
+    epoch_hear_arrival(&self->epoch, member, arrival == ARRIVAL_NEW_KEY);
     if (arrival != ARRIVAL_STAYS && self->pace->hear_arrival)
-        self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_TAKES_PLACE);
+        self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_NEW_KEY);
 }
 
 // disk_shell.c compares the position with the ledger, and ends the process if the ledger does not

@@ -1,5 +1,6 @@
-// log_shell -- the pace of the run says of each record whether it commits steps. Its row is written
-// after the turn, when what follows from the record has been sent.
+// log_shell -- shows each record of the ledger to the pace of the run, which says whether it commits steps. If it does,
+// a row is due. The row is written at the end of the turn of the shell's loop, when what follows from the record has
+// been sent: a slow disk does not hold that back.
 
 #include "actors/coordinator/log_shell.h"
 #include "common/base/clock.h"
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char names[] = "step,tokens,loss,learning_rate,seconds,tokens_per_s,results,unix_ms\n";
+static const char columns[] =
+    "step,tokens,loss,learning_rate,seconds,tokens_per_s,results,unix_ms\n";
 
 // ---- life ---------------------------------------------------------------------------------------
 
@@ -38,17 +40,18 @@ static int open_csv(struct log_shell *self, struct why *why)
     if (self->csv_bytes < file.st_size && ftruncate(self->csv, self->csv_bytes) != 0)
         return why_set(why, fault_from_errno(errno), "--log: %s: %s", path, strerror(errno));
     if (self->csv_bytes > 0) return 0;
-    const int rc = event_file_append(self->csv, &self->csv_bytes, names, sizeof names - 1, why);
+    const int rc = event_file_append(self->csv, &self->csv_bytes, columns, sizeof columns - 1, why);
     return rc < 0 ? why_wrap(why, rc, "--log: %s", path) : 0;
 }
 
-int log_shell_open(struct log_shell *self, uint64_t number, struct why *why)
+int log_shell_open(struct log_shell *self, uint64_t incarnation, struct why *why)
 {
     self->csv = self->events.fd = -1;
     if (!self->dir) return 0;
     int rc = folder_make(self->dir, 0755, why);
     if (rc == 0) rc = open_csv(self, why);
-    if (rc == 0) rc = event_file_create(&self->events, self->dir, clock_unix_ms(), number, why);
+    if (rc == 0)
+        rc = event_file_create(&self->events, self->dir, clock_unix_ms(), incarnation, why);
     return rc;
 }
 
@@ -56,7 +59,7 @@ void log_shell_close(struct log_shell *self)
 {
     if (!self->dir) return;
     event_file_close(&self->events);
-    if (self->csv > 0) close(self->csv);
+    if (self->csv > 0) close(self->csv); // 0: never opened
     self->csv = -1;
 }
 
@@ -127,7 +130,7 @@ void log_shell_turn(void *arg)
     self->has_commit = false;
     const struct row row = make_row(self);
     int rc = write_csv(self, &row, &why);
-    const int events = write_events(self, &row, rc == 0 ? &why : NULL);
+    const int events = write_events(self, &row, rc == 0 ? &why : NULL); // The first fault is told
     if (rc == 0) rc = events;
     if (rc < 0 && !self->failed)
         log_line(LOG_WARNING,

@@ -1,13 +1,15 @@
 // members -- decides which members the run has.
 //
-// 1. JOIN: role and name must fit, the key must not be ejected, a data provider must have the run's
-//    data. A known key keeps its index and what is recorded against it, and has the name of its
-//    newest JOIN; a new key gets a free index. A member that was dropped again for being late is
-//    refused for a while.
-// 2. A trainer is pending until the next epoch, unless the pace admits it at once. All other roles
+// 1. JOIN is refused, in this order: if role or name do not fit, a server comes to a run without servers, the key was
+//    ejected, the process is older than the member's, the key has another role, the endpoint is no number, a data
+//    provider has other data, no index is free, the member was dropped again for being late (for a while), or
+//    it has caused too many changes. A known key keeps its index and what is recorded against it, and has the name of
+//    its newest JOIN; a new key gets a free index.
+// 2. A trainer or parameter server is pending until the next epoch, unless the pace admits it at once. All other roles
 //    serve at once.
-// 3. LEAVE withdraws a member, unless the pace still needs it.
-// 4. A member that stays silent longer than its lease is dropped.
+// 3. PING renews a member's lease, and its progress is kept.
+// 4. LEAVE withdraws a member, unless the pace still needs it.
+// 5. A member that stays silent longer than its lease is dropped.
 
 #include "actors/coordinator/members.h"
 #include "actors/coordinator/holdings.h"
@@ -25,7 +27,7 @@ enum {
 
 // ---- joining ------------------------------------------------------------------------------------
 
-// Whether the run keeps its data: a round was opened on it, or a provider other than the joiner is
+// Whether the run keeps its data: a round, window or lease was opened on it, or a provider other than the joiner is
 // here and has it. Otherwise the joiner may bind the run to other data.
 static bool is_bound(const struct run *run, uint32_t joiner)
 {
@@ -43,12 +45,13 @@ static struct wire_record_data data_of(const struct wire_join *join)
                                       .order = dataset_order(&join->positions, join->samples) };
 }
 
-static bool is_the_runs(const struct run *run, const struct wire_record_data *data)
+static bool is_data_of_run(const struct run *run, const struct wire_record_data *data)
 {
     return data->samples == run->pass_samples && hash_equal(&data->data, &run->data) &&
            hash_equal(&data->order, &run->order);
 }
 
+// Whether the sender, a data provider, may join with its data. If not, it is refused here.
 static bool may_provide(const struct turn *turn, const struct msg *in)
 {
     const struct wire_join *join = in->body;
@@ -71,7 +74,7 @@ static bool may_provide(const struct turn *turn, const struct msg *in)
                     hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
         return false;
     }
-    if (is_bound(run, roster_find(&run->roster, &in->sender)) && !is_the_runs(run, &data)) {
+    if (is_bound(run, roster_find(&run->roster, &in->sender)) && !is_data_of_run(run, &data)) {
         turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
                     "the run trains on %" PRIu64 " samples a pass, this "
                     "source has %" PRIu64 ", another manifest or another order; give it the run's "
@@ -82,17 +85,18 @@ static bool may_provide(const struct turn *turn, const struct msg *in)
     return true;
 }
 
-static bool is_a_members(uint8_t role)
+static bool is_member_role(uint8_t role)
 {
     return role != ACTOR_COORDINATOR && role != ACTOR_MONITOR && role != ACTOR_OPERATOR;
 }
 
+// Whether the sender may join, so far as role, key, process, endpoint and data go. If not, it is refused here.
 static bool may_join(const struct turn *turn, const struct msg *in)
 {
     const struct wire_join *join = in->body;
     const struct run *run = turn->run;
     uint32_t index = roster_find(&run->roster, &in->sender);
-    if (!is_a_members(join->role) || !actor_name_fits(join->name, join->role, &in->sender)) {
+    if (!is_member_role(join->role) || !actor_name_fits(join->name, join->role, &in->sender)) {
         turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
                     "a %s called %s cannot join; allowed: trainer, witness, checkpointer, "
                     "data-provider, parameter-server, named ROLE.KEY or ROLE.LABEL.KEY",
@@ -131,7 +135,8 @@ static bool may_join(const struct turn *turn, const struct msg *in)
     return join->role != ACTOR_PROVIDER || may_provide(turn, in);
 }
 
-static bool changes_too_often(const struct turn *turn, const struct msg *in, uint32_t index)
+// Refuses the message, if it is one too many of those that change the member; else counts it.
+static bool refuse_too_many_changes(const struct turn *turn, const struct msg *in, uint32_t index)
 {
     if (turn->now_ms - turn->presence->changes_ms[index] >= CHANGES_MS) {
         turn->presence->changes_ms[index] = turn->now_ms;
@@ -156,9 +161,10 @@ static bool lacks_parameters(const struct turn *turn, const struct holdings *hol
            !holdings_somebody_says(holdings, turn);
 }
 
-// Fewer than min_clients are here, and so few cannot end a Cooldown: of the last step no epoch follows that
-// would wait for more (seed 33042).
-static bool lacks_reports(const struct turn *turn)
+// Fewer than min_clients trainers are here, and a Cooldown cannot end with so few. After the last step no epoch follows
+// in which the run could wait for more: in seed 33042 two trainers waited for a third, which asked to join and was
+// refused.
+static bool cooldown_lacks_trainers(const struct turn *turn)
 {
     const struct roster *roster = &turn->run->roster;
     return turn->run->phase == PHASE_COOLDOWN &&
@@ -172,11 +178,11 @@ static bool is_here(const struct wire_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
-// Dropped again because the others waited for it in vain: it stays out for a while, unless the run
-// cannot begin or end an epoch without it, or has finished. A member that is in says JOIN again if it has
-// not heard that it is: in seed 22246 a refusal of its vote overtook the answer.
-static bool is_out(const struct turn *turn, const struct holdings *holdings, const struct msg *in,
-                   uint32_t index)
+// Refuses a member that was dropped again because the others waited for it in vain: it stays out for a while. But one
+// that the run needs now is let in (members.h). A member that is in says JOIN again if it has not heard that it is: in
+// seed 22246 a refusal of its vote overtook the answer.
+static bool refuse_late(const struct turn *turn, const struct holdings *holdings,
+                        const struct msg *in, uint32_t index)
 {
     const uint64_t until_ms = turn->presence->out_until_ms[index];
     const bool is_in =
@@ -185,7 +191,7 @@ static bool is_out(const struct turn *turn, const struct holdings *holdings, con
     // mutant: late: who is in is refused when it joins again
     if (is_in || turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
         // mutant: late: who is out cannot end the last cooldown
-        lacks_parameters(turn, holdings) || lacks_reports(turn) ||
+        lacks_parameters(turn, holdings) || cooldown_lacks_trainers(turn) ||
         turn->run->phase == PHASE_FINISHED)
         return false;
     turn_refuse(
@@ -196,28 +202,30 @@ static bool is_out(const struct turn *turn, const struct holdings *holdings, con
     return true;
 }
 
-// Another key takes the place: what the one before did is not held against it.
-static void forget_place(struct presence *presence, uint32_t index)
+// Another key takes the index: what the one before did is not held against it.
+static void forget_index(struct presence *presence, uint32_t index)
 {
     presence->out_until_ms[index] = 0;
     presence->changes_ms[index] = 0;
     presence->changes[index] = 0;
 }
 
-// The index of the sender: its own, or a free one. NO_MEMBER: refused, since none is free.
-static uint32_t find_index(const struct turn *turn, const struct msg *in)
+// The index of the sender: its own, or a free one, of which everything is forgotten. NO_MEMBER: refused, as none is
+// free.
+static uint32_t take_index(const struct turn *turn, const struct msg *in)
 {
     uint32_t index = roster_find(&turn->run->roster, &in->sender);
     if (index != NO_MEMBER) return index;
     index = run_free_place(turn->run);
-    if (index != NO_MEMBER) forget_place(turn->presence, index);
+    if (index != NO_MEMBER) forget_index(turn->presence, index);
     else
         turn_refuse(turn, in, REFUSAL_FULL, 0, "all %d places are taken; try again later",
                     MEMBERS_MAX);
     return index;
 }
 
-// The sender's line of the roster once it is admitted. `was`: its line so far, or NULL.
+// The sender's line of the roster once it is admitted. `was`: its line so far, or NULL. A new process has joined now. A
+// healthy member stays healthy; a pending one becomes healthy if the pace admits it by now.
 static struct wire_member joined_as(const struct turn *turn, const struct msg *in, uint32_t index,
                                     const struct wire_member *was)
 {
@@ -237,7 +245,7 @@ static struct wire_member joined_as(const struct turn *turn, const struct msg *i
 
 static enum arrival arrival_of(const struct wire_member *was, const struct wire_member *now)
 {
-    if (!was) return ARRIVAL_TAKES_PLACE;
+    if (!was) return ARRIVAL_NEW_KEY;
     if (wire_equal(FRAME_RECORD_MEMBER, now, was)) return ARRIVAL_NONE;
     return was->state == MEMBER_HEALTHY ? ARRIVAL_STAYS : ARRIVAL_RETURNS;
 }
@@ -246,7 +254,7 @@ static enum arrival arrival_of(const struct wire_member *was, const struct wire_
 static bool binds_run(const struct turn *turn, uint8_t role, const struct wire_record_data *data)
 {
     return role == ACTOR_PROVIDER && turn->rules->frame.data.kind == DATA_SERVER &&
-           !is_the_runs(turn->run, data);
+           !is_data_of_run(turn->run, data);
 }
 
 // Records the member. A PING of its earlier process says nothing of this one.
@@ -277,18 +285,19 @@ enum arrival members_hear_join(const struct turn *turn, const struct holdings *h
                                const struct msg *in, uint32_t *ret_member)
 {
     if (!may_join(turn, in)) return ARRIVAL_NONE;
-    const uint32_t index = find_index(turn, in);
-    if (index == NO_MEMBER || is_out(turn, holdings, in, index)) return ARRIVAL_NONE;
+    const uint32_t index = take_index(turn, in);
+    if (index == NO_MEMBER || refuse_late(turn, holdings, in, index)) return ARRIVAL_NONE;
     const bool known = roster_find(&turn->run->roster, &in->sender) == index;
     const struct wire_member *was = known ? &turn->run->roster.members[index] : NULL;
     const struct wire_member member = joined_as(turn, in, index, was);
     const struct wire_record_data data = data_of(in->body);
     const enum arrival arrival = arrival_of(was, &member);
     const bool differs = arrival != ARRIVAL_NONE, binds = binds_run(turn, member.role, &data);
-    turn->presence->heard_ms[index] = turn->now_ms;
+    turn->presence->heard_ms[index] = turn->now_ms; // Also if its change is refused: it lives
     // mutant: data: a provider changes its mind without end
     // mutant: a member fills the ledger
-    if (known && (binds || differs) && changes_too_often(turn, in, index)) return ARRIVAL_NONE;
+    if (known && (binds || differs) && refuse_too_many_changes(turn, in, index))
+        return ARRIVAL_NONE;
     if (differs) record_member(turn, &member);
     if (binds) turn_put(turn, FRAME_RECORD_DATA, &data);
     // mutant: a member is admitted before it is stored (2)
@@ -302,13 +311,14 @@ enum arrival members_hear_join(const struct turn *turn, const struct holdings *h
 void members_hear_ping(const struct turn *turn, const struct msg *in)
 {
     const struct wire_ping *ping = in->body;
-    uint32_t index = turn_member(turn, in);
+    uint32_t index = turn_member(turn, in); // Renews its lease
     if (index == NO_MEMBER) return;
     if (ping->instance < turn->run->roster.members[index].instance) {
         turn_refuse_older(turn, in, ping->instance);
         return;
     }
-    // An earlier one may come later: what it says that its process holds, it held before (seed 74552)
+    // PINGs may come in another order than they were sent. In seed 74552 an older PING undid what a newer one had said,
+    // the coordinator found that nobody held the step, and began the run again
     // mutant: members: an earlier word of what a member holds takes the place of a later one
     if (in->seq < turn->presence->ping_seq[index]) return;
     turn->presence->ping_seq[index] = in->seq;
@@ -333,7 +343,7 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
                     turn->run->step);
         return;
     }
-    if (takes_part && changes_too_often(turn, in, index)) return;
+    if (takes_part && refuse_too_many_changes(turn, in, index)) return;
     if (takes_part) turn_set_state(turn, index, MEMBER_WITHDRAWN);
     turn_ack(turn, in, 0, NULL);
 }

@@ -15,10 +15,10 @@ struct holdings;
 
 // What a JOIN changed in the roster. Other parts may have to forget what they know of that index.
 enum arrival {
-    ARRIVAL_NONE,       // Refused, or nothing of the member has changed
-    ARRIVAL_STAYS,      // A healthy member has a new process, address or name
-    ARRIVAL_RETURNS,    // A dropped, withdrawn or pending member has joined again
-    ARRIVAL_TAKES_PLACE // The index belongs to another key than before, or is new
+    ARRIVAL_NONE,    // Refused, or nothing of the member has changed
+    ARRIVAL_STAYS,   // A healthy member has a new process, address or name
+    ARRIVAL_RETURNS, // A dropped, withdrawn or pending member has joined again
+    ARRIVAL_NEW_KEY  // The index belongs to another key than before, or is new
 };
 
 // Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state. A sender

@@ -1,7 +1,7 @@
-// news -- packs the recorded state and the members' progress into RUN, ROSTER and BEAT. The pace
-// tells what it has open.
+// news -- packs the recorded state and the members' progress into RUN, ROSTER and BEAT. The pace itself
+// tells the round, window or group that it has open.
 //
-// At the end of a turn, news_settle compares each with what was told last, and tells what differs:
+// After each decision of a turn, news_settle compares each with what was told last, and tells what differs:
 // first ROSTER, then what is open, RUN, BEAT. RUN is told at once if its change is urgent
 // (is_urgent), otherwise with the next ROSTER or heartbeat. A commit and EPOCH_END are events, not
 // states: the function that records one also tells it.
@@ -11,10 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_EVERY_MS = 200, WHOLE_EVERY_MS = 10000, CHANGES_TOLD_MAX = 64 };
+enum {
+    ANSWER_EVERY_MS = 200,  // Between two answers of one topic to one member
+    WHOLE_EVERY_MS = 10000, // Between two ROSTERs
+    CHANGES_TOLD_MAX = 64,  // Lines of a MEMBERS
+    COMMITS_A_JOB_MAX = 64, // Commits that one ASK gets
+};
 
 // The lower median: as many values are above it as below, or one more. Changes the order of the values
-// (quickselect: Hoare, Algorithm 65: Find, 1961).
+// (quickselect: Hoare, Algorithm 65: Find, 1961): values[low..high] has the wanted one. After the inner loop none of
+// [low, j] is above `middle`, and none of [j + 1, high] below.
 static float lower_median(float *values, uint32_t count)
 {
     const uint32_t wanted = (count - 1) / 2;
@@ -35,8 +41,8 @@ static float lower_median(float *values, uint32_t count)
     return values[wanted];
 }
 
-// A trainer may report any finite number as its loss. Fewer than half of them cannot push the median
-// beyond what the others report.
+// A trainer may report any finite number as its loss; 0 or less counts as no report. Fewer than half of them cannot
+// push the median beyond what the others report.
 static float median_loss(const struct turn *turn)
 {
     float losses[MEMBERS_MAX];
@@ -49,7 +55,8 @@ static float median_loss(const struct turn *turn)
     return count ? lower_median(losses, count) : 0;
 }
 
-static void tell_way_back(const struct turn *turn, struct wire_run *state)
+// The newest state in members' memory, if the pace has one.
+static void add_way_back(const struct turn *turn, struct wire_run *state)
 {
     struct way_back way;
     if (!turn->pace->way_back || !turn->pace->way_back(turn, &way)) return;
@@ -100,7 +107,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
     snprintf(state.lacks, sizeof state.lacks, "%s", lacks);
-    tell_way_back(turn, &state);
+    add_way_back(turn, &state);
     return state;
 }
 
@@ -122,8 +129,8 @@ static struct wire_beat beat(const struct run *run)
                                .born_unix_ms = run->born_unix_ms };
 }
 
-// A change that a member may wait for is urgent. The counts are told with the roster, and so is
-// what the run waits for, which has a count; what changes all the time is told with the heartbeat.
+// A change that a member may wait for is urgent. The counts are told with the roster, and so is what the run waits for,
+// which has a count; but a wait that begins or ends is urgent. What changes all the time is told with the heartbeat.
 static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
 {
     struct wire_run before = *told;
@@ -138,13 +145,14 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     return !wire_equal(FRAME_RUN, &before, now);
 }
 
-// MEMBERS has all lines that differ from the last ROSTER. The broker keeps both, so a late subscriber has the newest
-// roster from these two frames.
+// The roster has changed since the last ROSTER, and ten seconds are over.
 static bool is_whole_due(const struct news *self, const struct turn *turn)
 {
     return self->whole_version != turn->run->roster.version && turn->now_ms >= self->whole_ms;
 }
 
+// MEMBERS has all lines that differ from the last ROSTER. The broker keeps both, so a late subscriber has the newest
+// roster from these two frames.
 static void tell_roster(struct news *self, const struct turn *turn)
 {
     const struct roster *now = &turn->run->roster;
@@ -167,20 +175,23 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
     struct wire_run now = run_state(turn, lacks);
-    now.loss = self->run.loss;
+    now.loss = self->run.loss; // The median is taken below, only if RUN may be sent
     const bool urgent = !self->told || is_urgent(&self->run, &now);
-    const bool roster_due = !self->told || ((urgent || self->beat_due || self->roster_due) &&
-                                            self->roster_version != run->roster.version);
+    const bool tells_roster =
+        !self->told || ((urgent || self->beat_due || self->roster_delay_over) &&
+                        self->roster_version != run->roster.version);
     const uint64_t open = turn->pace->open_number(run);
-    const bool open_due = open > 0 && (!self->told || self->open != open);
-    if (roster_due || self->roster_due) turn->presence->roster_changed = false;
-    // Before RUN: a member asks for a roster version that it lacks
-    if (roster_due || (self->beat_due && is_whole_due(self, turn))) tell_roster(self, turn);
+    const bool open_due = open > 0 && (!self->told || self->open_number != open);
+    // The change of the roster is told now, or was told before: it needs no alarm
+    if (tells_roster || self->roster_delay_over) turn->presence->roster_changed = false;
+    // Before RUN: a member asks for a roster version that it lacks. A heartbeat brings the whole roster if only MEMBERS
+    // was told for ten seconds
+    if (tells_roster || (self->beat_due && is_whole_due(self, turn))) tell_roster(self, turn);
     if (open_due) {
         turn->pace->tell(turn, NULL);
-        self->open = open;
+        self->open_number = open;
     }
-    if (urgent || roster_due || self->beat_due) {
+    if (urgent || tells_roster || self->beat_due) {
         if (now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
             outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
         now.loss = median_loss(turn);
@@ -189,13 +200,13 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
             outbox_news(turn->out, FRAME_RUN, &now);
         self->run = now;
     }
-    if (!self->told || self->beat_due || self->beat_seq != run->log_seq) {
+    if (!self->told || self->beat_due || self->beat_log_seq != run->log_seq) {
         const struct wire_beat said = beat(run);
         outbox_news(turn->out, FRAME_BEAT, &said);
-        self->beat_seq = run->log_seq;
+        self->beat_log_seq = run->log_seq;
     }
     self->told = true;
-    self->roster_due = self->beat_due = false;
+    self->roster_delay_over = self->beat_due = false;
 }
 
 struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,
@@ -215,12 +226,13 @@ static void tell_end(const struct turn *turn, const char *to)
     const struct run *run = turn->run;
     bool ended = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
     if (!ended || !run_has_digest(run)) return;
+    // run->epoch rises when Cooldown ends (epoch.c), so in FINISHED it is one too high
     struct wire_epoch_end end =
         news_epoch_end(turn, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
     outbox_mail(turn->out, to, FRAME_EPOCH_END, &end);
 }
 
-// A member's place in the roster, or NO_MEMBER. The broker vouches for the name `from`.
+// The sender's index in the roster, or NO_MEMBER. The broker vouches for the name `from`.
 static uint32_t asker(const struct turn *turn, const struct msg *in)
 {
     const struct roster *roster = &turn->run->roster;
@@ -229,10 +241,10 @@ static uint32_t asker(const struct turn *turn, const struct msg *in)
     return NO_MEMBER;
 }
 
-// One small ASK brings the whole roster, which may have megabytes, the round that is open, or 64 commits, each
-// read and signed. So each member gets an answer of each topic now and then, and all others together as
-// many as one member. A member that is refused asks again, at the next BEAT at the latest.
-static bool is_too_soon(const struct turn *turn, const struct msg *in, uint32_t member)
+// A small ASK costs much: the roster may have megabytes, and each of up to COMMITS_A_JOB_MAX commits is read and
+// signed. So a topic is answered once in ANSWER_EVERY_MS for each member, and once for all strangers together. A member
+// that is refused asks again, at the next BEAT at the latest.
+static bool refuse_too_soon(const struct turn *turn, const struct msg *in, uint32_t member)
 {
     const struct wire_ask *ask = in->body;
     uint64_t *not_before_ms =
@@ -247,11 +259,11 @@ static bool is_too_soon(const struct turn *turn, const struct msg *in, uint32_t 
     return false;
 }
 
-// To members alone. One that is behind asks every 700 ms.
+// Only members get commits. A member that is further behind asks again.
 static void send_commits(const struct turn *turn, const struct msg *in, uint32_t member,
                          uint64_t from)
 {
-    const uint8_t state =
+    const uint8_t state = // A stranger counts as a member that has left
         member == NO_MEMBER ? MEMBER_WITHDRAWN : turn->run->roster.members[member].state;
     if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
         turn_refuse(turn, in, REFUSAL_NOT_MEMBER, 0,
@@ -260,9 +272,10 @@ static void send_commits(const struct turn *turn, const struct msg *in, uint32_t
     }
     // Not beyond the present step: a restore gave up the later ones.
     const uint64_t count = from < turn->run->step ? turn->run->step - from : 0;
-    if (count == 0) return;
+    if (count == 0) return; // There is none yet: BEAT tells when there is
     struct wire_send_commits job = { .from_step = from,
-                                     .count = count < 64 ? (uint32_t)count : 64 };
+                                     .count = count < COMMITS_A_JOB_MAX ? (uint32_t)count
+                                                                        : COMMITS_A_JOB_MAX };
     memcpy(job.to, in->from, strlen(in->from) + 1);
     // mutant: a member that asks for commits is not answered
     outbox_job(turn->out, PORT_DISK, FRAME_SEND_COMMITS, &job);
@@ -271,9 +284,9 @@ static void send_commits(const struct turn *turn, const struct msg *in, uint32_t
 void news_hear_ask(const struct turn *turn, const struct msg *in, const char *lacks)
 {
     const struct wire_ask *ask = in->body;
-    if (!in->from[0]) return;
+    if (!in->from[0]) return; // A port of our own: nobody to answer
     const uint32_t member = asker(turn, in);
-    if (is_too_soon(turn, in, member)) return;
+    if (refuse_too_soon(turn, in, member)) return;
     switch (ask->topic) {
     case TOPIC_RUN: {
         struct wire_run state = run_state(turn, lacks);
@@ -295,6 +308,6 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
     }
     case TOPIC_COMMITS:
         send_commits(turn, in, member, ask->from);
-        break; // By the disk, a mail a commit
+        break; // The disk sends a mail for each commit
     }
 }

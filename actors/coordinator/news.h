@@ -17,19 +17,19 @@
 
 struct turn;
 
-// What was told last, and what must be told at the end of this turn.
+// What was told last, and what must be told in this turn.
 struct news {
-    bool told;       // False: this life of the coordinator, or of the broker, has told nothing yet
-    bool beat_due;   // The heartbeat is due: it repeats the time left and the trainers' progress
-    bool roster_due; // The delay that gathers changes of the roster is over
-    uint64_t beat_seq, open;                // Of the last BEAT; what was open
+    bool told;     // False: nothing was told since this coordinator or its broker started
+    bool beat_due; // The heartbeat is due: it repeats the time left and the trainers' progress
+    bool roster_delay_over;                 // The delay that gathers changes of the roster is over
+    uint64_t beat_log_seq, open_number;     // Of the last BEAT; of what was open (pace.h)
     uint64_t roster_version, whole_version; // Of the last ROSTER or MEMBERS; of the last ROSTER
     uint64_t whole_ms;                      // No ROSTER before this
     struct wire_run run;                    // The last RUN
 };
 
-// At the end of a turn: tells what differs from what was told, each frame at most once. `lacks`:
-// what the run waits for, or NULL.
+// After each decision of a turn: tells what differs from what was told, each frame at most once a call. `lacks`: what
+// the run waits for or what its newest step has missed, as a sentence; "" if nothing.
 void news_settle(struct news *self, const struct turn *turn, const char *lacks);
 
 // Answers ASK by mail to its sender.

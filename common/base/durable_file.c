@@ -1,5 +1,6 @@
 // The order decides what a crash leaves behind: write the hidden file, fsync it, rename it over the
-// name, fsync the folder. A failpoint precedes each step. A failed commit removes the hidden file.
+// name, fsync the folder. A failpoint precedes each of these steps. A failed commit removes the hidden file.
+// durable_file_rename_only leaves out both fsyncs, and has no failpoint.
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -74,7 +75,7 @@ int durable_file_commit(struct durable_file *self, struct why *why)
     return rc;
 }
 
-int durable_file_place(struct durable_file *self, struct why *why)
+int durable_file_rename_only(struct durable_file *self, struct why *why)
 {
     int rc = renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
                  ? fail(self, "cannot rename", why)

@@ -4,8 +4,8 @@
 // content stands or the new one does. A leftover of a crash (.NAME.tmp) is overwritten by the next
 // try.
 //
-// For a file that may be there already. A folder of files that appears as one, such as a checkpoint, is
-// written with dirfile.h, which also reads.
+// For a file that may be there already. To write a folder of files that appears as one, such as a checkpoint, or to
+// read a file, use dirfile.h.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,13 +26,14 @@ int durable_file_create(const char *dir, const char *name, struct why *why,
 int durable_file_append(struct durable_file *self, const void *bytes, size_t count,
                         struct why *why);
 
-// One of these three ends it. After a failed commit the old content stands.
+// One of commit, abandon and rename_only ends it. After a failed commit the old content stands, unless only the fsync
+// of the folder failed: then the new content is there, but a power cut may bring the old one back.
 int durable_file_commit(struct durable_file *self, struct why *why);
 void durable_file_abandon(struct durable_file *self);
 
 // As commit, but without fsync: other processes find the file whole or not at all, also when this
 // process dies. After a power cut the file may be empty or damaged.
-int durable_file_place(struct durable_file *self, struct why *why);
+int durable_file_rename_only(struct durable_file *self, struct why *why);
 
 // Create, append and commit in one call, for bytes that lie in memory.
 int durable_file_write(const char *dir, const char *name, const void *bytes, size_t count,

@@ -8,6 +8,9 @@
 // it points to. The files that decide something see the turn, but never struct coordinator.
 //
 // Pure; one thread. Nothing here fails: a message that does not fit is answered with REFUSED.
+//
+// Here and elsewhere, a comment "mutant: X" says what would happen if the statement below it were wrong: a test breaks
+// the statement, and must notice (tests/README.md).
 
 #include "common/actor/msg.h"
 #include "common/pace/presence.h"

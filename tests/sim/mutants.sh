@@ -805,7 +805,8 @@ by_unit 'windows: new processes of members that died are nobody else' coordinato
     '+ roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY)' ''
 by_unit 'windows: a process that has just come back is not heard' coordinator_test \
     '!turn->presence->pinged[i]' '(!turn->presence->pinged[i] && !turn)'
-by_unit 'late: who is out cannot end the last cooldown' coordinator_test '|| lacks_reports(turn) ' '|| (lacks_reports(turn) && !turn) '
+by_unit 'late: who is out cannot end the last cooldown' coordinator_test \
+    '|| cooldown_lacks_trainers(turn) ' '|| (cooldown_lacks_trainers(turn) && !turn) '
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
     'run_has_checkpoint(run)' 'run'

@@ -96,7 +96,7 @@ static int place(const char *path, const char *bytes, size_t count, struct why *
     int rc = durable_file_create(dir, name_of(path), why, &file);
     if (rc < 0) return why_wrap(why, rc, "the picture %s", path);
     rc = durable_file_append(&file, bytes, count, why);
-    if (rc == 0) return durable_file_place(&file, why);
+    if (rc == 0) return durable_file_rename_only(&file, why);
     durable_file_abandon(&file);
     return rc;
 }
