@@ -271,7 +271,7 @@ static void scores_are_those_computed_by_hand(void **state)
     }
     assert_int_equal(characters(" ab"), 2);
     assert_int_equal(characters("  ab"), 3);
-    assert_true(fabs(choices_stderr(3, 10) - sqrt(0.3 * 0.7 / 9)) < 1e-12);
+    assert_true(fabs(choices_standard_error(3, 10) - sqrt(0.3 * 0.7 / 9)) < 1e-12);
 
     // And as a line of JSON: -15.7 per character against -5.9
     struct choices two = read_text("\n" ASK("[\"b\", \"aabb\"]", "0"));

@@ -1,5 +1,5 @@
-// quota_test -- a child that computes without end gets the share of a processor that it may have, and no more; without
-// its quota it goes on.
+// quota_test -- a child that computes without end gets the fraction of a processor that it may have, and no more;
+// without its quota it goes on.
 
 #include "actors/shoal/local/quota.c" // The front command's own parts are in no library
 #include "common/base/clock.h"
@@ -33,10 +33,10 @@ static void run(struct quota *quota, pid_t pid, uint64_t until_ms)
     }
 }
 
-static void a_child_gets_its_share_and_no_more(void **state)
+static void a_child_gets_its_fraction_and_no_more(void **state)
 {
     const pid_t pid = start_child();
-    struct quota quota = { .share = 0.2 };
+    struct quota quota = { .fraction = 0.2 };
     const uint64_t began_us = clock_us(), before_us = spent_us(pid, 0);
     (void)state;
     run(&quota, pid, clock_ms() + 700);
@@ -52,7 +52,7 @@ static void a_child_gets_its_share_and_no_more(void **state)
 static void another_process_begins_anew(void **state)
 {
     const pid_t first = start_child();
-    struct quota quota = { .share = 0.05 };
+    struct quota quota = { .fraction = 0.05 };
     (void)state;
     while (!quota.stopped) run(&quota, first, clock_ms() + 20);
     end_child(first);
@@ -63,4 +63,4 @@ static void another_process_begins_anew(void **state)
     assert_int_equal(quota_tick(&quota, 0, clock_us()), UINT64_MAX); // It does not run
 }
 
-TESTS(TEST(a_child_gets_its_share_and_no_more), TEST(another_process_begins_anew))
+TESTS(TEST(a_child_gets_its_fraction_and_no_more), TEST(another_process_begins_anew))

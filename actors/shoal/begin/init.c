@@ -1,9 +1,9 @@
 // init -- everything that a run needs, in one folder. Runs the commands that a user would run, one
 // after the other, and prints each of them before: tokenize, then init-model unless --model names a
-// model that exists. Then chooses what follows from data and model (choose), makes the keys, and
-// writes data.toml and state.toml: the annotated samples of `shoal explain` with the chosen values
-// in them and both digests pinned. What a strategy needs besides is in one table (strategies). Last
-// comes validate-config, so that a mistake shows now.
+// model that exists. Then reads the model, chooses what follows from data and model (choose), and writes
+// data.toml and state.toml: the annotated samples of `shoal explain` with the chosen values in them and
+// both digests pinned. What a strategy needs besides is in one table (strategies). Then makes the keys.
+// Last comes validate-config, so that a mistake shows now.
 
 #include "actors/shoal/local/run_files.h"
 #include "actors/shoal/local/shown_command.h"
@@ -38,14 +38,14 @@
 #include <unistd.h>
 
 enum {
-    INPUTS_MAX = 33, // The folder of the run and the texts
-    DIR_BYTES_MAX = 160,
+    INPUTS_MAX = 33,     // The folder of the run and the texts
+    DIR_BYTES_MAX = 160, // testnet.c allows 180 for DIR/run and DIR/run/logs
     TEXTS_BYTES_MAX = 3000,
     SEPARATOR_BYTES = 64,
     SHUFFLE_BYTES = 32,
-    STEPS_LEAST = 100,
+    STEPS_LEAST = 100, // Without --steps
     STEPS_MOST = 100000,
-    PASSES = 3,
+    PASSES = 3, // Over the data, within these bounds
     EPOCHS = 4, // At least, if they have EPOCH_ROUNDS_LEAST
     EPOCH_ROUNDS_LEAST = 5,
     SETTINGS_MAX = 32,
@@ -59,12 +59,12 @@ struct setting {
 struct init {
     const char *words[INPUTS_MAX]; // The folder, then texts
     size_t words_count;
-    const char *data, *field, *model, *run_id, *strategy_name;
+    const char *data, *field, *model, *run_id_given, *strategy_name;
     uint64_t dim, layers, heads, ffn, seq_len, batch, steps, trainers, seed, heldout_every;
     bool skip_bad, json;
     // What follows from them:
     const struct strategy *strategy;
-    char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[SEPARATOR_BYTES];
+    char dir[PATH_MAX], model_dir[PATH_MAX], run_id[WIRE_RUN_MAX + 1], separator[SEPARATOR_BYTES];
     struct model_shape shape;
     struct hash genesis, dataset;
     uint32_t token_bytes;
@@ -77,7 +77,7 @@ struct init {
 
 // A new model is small: these are the numbers of the demo. For one that exists they are the sample's,
 // which are Psyche's.
-static const struct setting of_new_distro[] = {
+static const struct setting new_model_distro[] = {
     { "model.LLM.optimizer.Distro", "clip_grad_norm", "1.0" },
     { "model.LLM.optimizer.Distro", "compression_decay", "0.95" },
     { "model.LLM.optimizer.Distro", "compression_chunk", "32" },
@@ -85,7 +85,7 @@ static const struct setting of_new_distro[] = {
     { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
     { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
 };
-static const struct setting of_new_allreduce[] = {
+static const struct setting new_model_adamw[] = {
     { "model.LLM.optimizer.AdamW", "clip_grad_norm", "1.0" },
     { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
     { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
@@ -94,26 +94,27 @@ static const struct setting of_new_allreduce[] = {
 static const struct strategy {
     const char *name, *optimizer;
     uint64_t epoch_rounds_most;
-    const char *waiting_s;        // waiting_for_members_extra_time
-    const struct setting *of_new; // For a new model alone
-    size_t of_new_count;
-    const char *members; // A sentence of the report
-    bool saves;          // Its state lies apart: it needs DIR/saves, and copies in memory
+    const char *waiting_s;               // waiting_for_members_extra_time
+    const struct setting *for_new_model; // Not for a model that exists
+    size_t for_new_model_count;
+    const char *members; // How the report's sentence about members goes on
+    bool saves; // Its state is divided among members: it needs DIR/saves, and copies in memory
 } strategies[] = {
     // A trainer that joins later takes part from the next epoch on, so there must be one soon.
-    { "distro", "Distro", 100, "3", of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
+    { "distro", "Distro", 100, "3", new_model_distro,
+      sizeof new_model_distro / sizeof *new_model_distro,
       "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
       "           alone decides what is committed); one that joins later waits for the next\n",
       false },
-    // The epoch ends for each trainer that joins later, so nothing is gained by waiting for one: after a death the run goes
-    // on as soon as enough are there.
-    { "allreduce", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
-      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+    // A trainer that joins later ends the epoch and takes part at once. So the run need not wait for others: after a
+    // death it goes on as soon as enough are there.
+    { "allreduce", "AdamW", UINT32_MAX, "0.2", new_model_adamw,
+      sizeof new_model_adamw / sizeof *new_model_adamw,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later. All trust one another; links are encrypted (strategy.link)\n",
       false },
-    { "sharded", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
-      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+    { "sharded", "AdamW", UINT32_MAX, "0.2", new_model_adamw,
+      sizeof new_model_adamw / sizeof *new_model_adamw,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later, and when one dies the run goes back about 10 steps, to what its\n"
       "           neighbour has in memory, and on with as many as an epoch begins with (also "
@@ -121,8 +122,8 @@ static const struct strategy {
       "           a smaller init_min_clients can be written). All trust one another and see the\n"
       "           folder saves; links are encrypted (strategy.link)\n",
       true },
-    { "server", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
-      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+    { "server", "AdamW", UINT32_MAX, "0.2", new_model_adamw,
+      sizeof new_model_adamw / sizeof *new_model_adamw,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later. Two parameter servers hold the moments (strategy.server.servers);\n"
       "           when one of them dies the run waits for another, and goes back about 10 steps,\n"
@@ -151,7 +152,8 @@ static int run_command(struct init *self, int (*command)(int argc, char **argv),
     if (child < 0) return why_set(why, FAULT_MEMORY, "fork: %s", strerror(errno));
     if (child == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
-        args->list[1] = args->list[0]; // "shoal NAME" is one word for a command (shoal.h)
+        // argv[0] is then "shoal" and not "shoal NAME" (shoal.h): messages do not name the command
+        args->list[1] = args->list[0];
         exit(command((int)args->count - 1, args->list + 1));
     }
     while (waitpid(child, &status, 0) < 0) ensure(errno == EINTR);
@@ -204,18 +206,20 @@ static int validate(struct init *self, struct why *why)
 
 // ---- the folder ---------------------------------------------------------------------------------
 
-// The beginning of the folder's name, with what no run_id may have replaced.
+// --run-id, or the beginning of the folder's name, with '-' for each character that no run_id may have.
 static void name_run(struct init *self)
 {
     const char *base = strrchr(self->dir, '/') + 1;
-    snprintf(self->name, sizeof self->name, "%s", self->run_id ? self->run_id : base);
-    for (char *c = self->name; *c && !self->run_id; c++)
+    snprintf(self->run_id, sizeof self->run_id, "%s",
+             self->run_id_given ? self->run_id_given : base);
+    for (char *c = self->run_id; *c && !self->run_id_given; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '-';
 }
 
 static int open_folder(struct init *self, struct why *why)
 {
     const char *dir = self->words[0];
+    // rmdir succeeds only on an empty folder. folder_resolve makes it again, and names any other fault of mkdir
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
         return why_set(why, FAULT_DENIED,
                        "%s exists and is not empty; name a new folder, or remove this one if a "
@@ -298,6 +302,7 @@ static int count_tokens(struct init *self, struct why *why)
     return 0;
 }
 
+// The length of a sequence, then the steps, then the rounds of an epoch: each follows from the one before.
 static int choose(struct init *self, struct why *why)
 {
     const uint64_t longest = model_seq_len(&self->shape);
@@ -307,7 +312,7 @@ static int choose(struct init *self, struct why *why)
                        self->seq_len, longest);
     const int rc = count_tokens(self, why);
     if (rc < 0) return rc;
-    if (self->tokens < self->seq_len + 1)
+    if (self->tokens < self->seq_len + 1) // The last token of a sequence is only a target
         return why_set(why, FAULT_USAGE,
                        "%" PRIu64 " tokens are not one sequence of %" PRIu64
                        "; give more text, or a shorter --seq-len",
@@ -370,6 +375,7 @@ static void put_text(struct setting *setting, const char *text)
 
 static int write_data(struct init *self, struct why *why)
 {
+    // Static, as each has PATH_MAX bytes: so this works once in a process, as write_state does
     static struct setting settings[] = { { "", "dir", "\"data/train\"" },
                                          { "", "token_size", "" },
                                          { "", "seq_len", "" },
@@ -395,8 +401,8 @@ static int write_state(struct init *self, struct why *why)
         LR_STEPS,
         BATCH,
         BATCH_END,
-        BEGIN,
-        LEAST,
+        INIT_MIN_CLIENTS,
+        MIN_CLIENTS,
         SEQ_LEN,
         MODEL,
         DIGEST,
@@ -404,7 +410,8 @@ static int write_state(struct init *self, struct why *why)
         LR_WARMUP,
         EPOCH,
         WAITING,
-        COMMON = WAITING + 2
+        COOLDOWN,
+        COMMON // So many for each strategy
     };
     static struct setting settings[SETTINGS_MAX] = {
         [RUN_ID] = { "", "run_id", "" },
@@ -412,8 +419,8 @@ static int write_state(struct init *self, struct why *why)
         [LR_STEPS] = { "model.LLM.lr_schedule.Cosine", "total_steps", "" },
         [BATCH] = { "config", "global_batch_size_start", "" },
         [BATCH_END] = { "config", "global_batch_size_end", "" },
-        [BEGIN] = { "config", "init_min_clients", "" },
-        [LEAST] = { "config", "min_clients", "1" },
+        [INIT_MIN_CLIENTS] = { "config", "init_min_clients", "" },
+        [MIN_CLIENTS] = { "config", "min_clients", "1" },
         [SEQ_LEN] = { "model.LLM", "max_seq_len", "" },
         [MODEL] = { "model.LLM.checkpoint.Hub", "repo_id", "" },
         [DIGEST] = { "model", "digest", "" },
@@ -421,12 +428,12 @@ static int write_state(struct init *self, struct why *why)
         [LR_WARMUP] = { "model.LLM.lr_schedule.Cosine", "warmup_steps", "" },
         [EPOCH] = { "config", "rounds_per_epoch", "" },
         [WAITING] = { "config", "waiting_for_members_extra_time", "" },
-        { "config", "cooldown_time", "60" },
+        [COOLDOWN] = { "config", "cooldown_time", "60" },
     };
     size_t count = COMMON;
-    const size_t more = self->model ? 0 : self->strategy->of_new_count;
+    const size_t more = self->model ? 0 : self->strategy->for_new_model_count;
     ensure(COMMON + more + 3 <= SETTINGS_MAX);
-    memcpy(settings + count, self->strategy->of_new, more * sizeof *settings);
+    memcpy(settings + count, self->strategy->for_new_model, more * sizeof *settings);
     count += more;
     if (self->strategy->saves) {
         char saves[PATH_MAX + 16];
@@ -436,12 +443,13 @@ static int write_state(struct init *self, struct why *why)
         settings[count] = (struct setting){ "checkpoint", "shared_dir", "" };
         put_text(&settings[count++], saves);
         settings[count] = (struct setting){ "checkpoint", "steps", "" };
-        put_number(&settings[count++], clamp(self->steps, 1, 100)); // The last step is saved, too
+        // A shorter run saves its last step
+        put_number(&settings[count++], clamp(self->steps, 1, 100));
         settings[count] = (struct setting){ "strategy", "memory_every", "" };
         put_number(&settings[count++], clamp(self->steps, 1, 10));
     }
     char hex[HASH_HEX];
-    put_text(&settings[RUN_ID], self->name);
+    put_text(&settings[RUN_ID], self->run_id);
     put_number(&settings[STEPS], self->steps);
     put_number(&settings[LR_STEPS], self->steps);
     put_number(&settings[LR_WARMUP], clamp(self->steps / 20, 1, self->model ? 250 : 15));
@@ -450,7 +458,7 @@ static int write_state(struct init *self, struct why *why)
              self->strategy->waiting_s);
     put_number(&settings[BATCH], self->batch);
     put_number(&settings[BATCH_END], self->batch);
-    put_number(&settings[BEGIN], self->trainers);
+    put_number(&settings[INIT_MIN_CLIENTS], self->trainers);
     put_number(&settings[SEQ_LEN], self->seq_len);
     put_text(&settings[MODEL], self->model ? self->model_dir : "model");
     put_text(&settings[DIGEST], hash_to_hex(&self->genesis, hex));
@@ -458,6 +466,7 @@ static int write_state(struct init *self, struct why *why)
     return write_file(self, "state.toml", &config_run_schema, settings, count, why);
 }
 
+// The keys of parameter servers and trainers are made by `shoal up`.
 static int make_keys(const struct init *self, struct why *why)
 {
     static const char *const names[] = { "broker", "coordinator", "data-provider", "checkpointer" };
@@ -480,7 +489,7 @@ static int report(const struct init *self, struct why *why)
     if (self->json)
         return shoal_print_json(
             json_pack("{s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "schema",
-                      "shoal.init.1", "folder", shoal_text(self->dir), "run_id", self->name,
+                      "shoal.init.1", "folder", shoal_text(self->dir), "run_id", self->run_id,
                       "model_digest", hash_to_hex(&self->genesis, hex), "dataset_digest",
                       hash_to_hex(&self->dataset, dataset), "parameters",
                       (json_int_t)model_parameter_count(&self->shape), "train_tokens",
@@ -500,7 +509,7 @@ static int report(const struct init *self, struct why *why)
         "%s"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
         "\n%s%s%s\n  shoal up",
-        self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
+        self->run_id, self->dir, parameters, self->shape.dim, self->shape.layers,
         show_s(self->shape.layers), self->shape.heads, show_s(self->shape.heads),
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
         self->separator[0] ? ", after each document " : "", self->separator, self->steps,
@@ -527,7 +536,7 @@ static int fill(struct init *self, struct why *why)
     return rc == 0 ? validate(self, why) : rc;
 }
 
-static int run(struct init *self, struct why *why)
+static int make_run(struct init *self, struct why *why)
 {
     int rc = 0;
     if (self->model && !realpath(self->model, self->model_dir))
@@ -568,7 +577,7 @@ static const struct flag flags[] = {
          "Width of its feed-forward part (8/3 of --dim)", .group = 1),
     FLAG("seed", 0, "N", TO_NUMBER(struct init, seed, 0, INT64_MAX), "Of its random parameters (1)",
          .group = 1),
-    FLAG("run-id", 0, "ID", TO_TEXT(struct init, run_id), "The run's name (the folder's)",
+    FLAG("run-id", 0, "ID", TO_TEXT(struct init, run_id_given), "The run's name (the folder's)",
          .group = 2),
     FLAG("trainers", 0, "N", TO_NUMBER(struct init, trainers, 1, 256),
          "Trainers with which it begins: so many `shoal up` starts (1)", .group = 2),
@@ -616,7 +625,7 @@ static int check(const void *line, struct why *why)
         return why_set(why, FAULT_USAGE,
                        "--model has its own shape: no --dim, --layers, --heads, "
                        "--ffn beside it");
-    const int rc = self->run_id ? command_check_run(self->run_id, why) : 0;
+    const int rc = self->run_id_given ? command_check_run(self->run_id_given, why) : 0;
     return rc < 0 ? rc : check_texts(self, why);
 }
 
@@ -642,10 +651,11 @@ int shoal_init(int argc, char **argv)
                                 .heldout_every = COMMAND_NOT_GIVEN };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
+    // Not a default of the table: `check` must see whether --dim was given
     if (rc == 0 && !self.model && self.dim == 0) self.dim = 128;
     if (rc == 0) {
         self.strategy = find_strategy(self.strategy_name);
-        rc = run(&self, &why);
+        rc = make_run(&self, &why);
     }
     if (self.code == 0) return fault_exit(rc, &why);
     fprintf(stderr, "shoal init: the command above failed, so %s is not made\n", self.words[0]);

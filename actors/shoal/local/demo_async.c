@@ -1,5 +1,5 @@
 // The demo of server, not in step. Four trainers pull tasks and push to three parameter servers; a fourth one stands by. Each
-// trainer has a share of a processor (quota.h), of which the sum is less than the machine has; the last one has a third
+// trainer has a part of a processor (quota.h), of which the sum is less than the machine has; the last one has a third
 // of what the others have. Two passes over a short text:
 //
 //     first pass    nothing is disturbed. How long it took, the pushes by lag, those that were discarded
@@ -72,7 +72,7 @@ static double count_cores(void)
 }
 
 // A trainer has one thread.
-static double full_share(void)
+static double full_fraction(void)
 {
     const double full = USED * count_cores() / PARTS;
     return full < 1 ? full : 1;
@@ -81,7 +81,7 @@ static double full_share(void)
 static void begin_quotas(void)
 {
     for (uint32_t i = 0; i < DEMO_TRAINERS; i++)
-        on.quotas[i] = (struct quota){ .share = i == SLOW ? on.full / SLOW_BY : on.full };
+        on.quotas[i] = (struct quota){ .fraction = i == SLOW ? on.full / SLOW_BY : on.full };
 }
 
 static uint64_t tick_quotas(const struct testnet *net)
@@ -103,7 +103,7 @@ static void lift_quotas(const struct testnet *net)
 static void plan(struct demo *self)
 {
     char line[160];
-    on.full = full_share();
+    on.full = full_fraction();
     snprintf(line, sizeof line,
              "from the first step on trainers have %.2f of a processor each, trainer-%d a third of "
              "that: together %.1f of %.0f processors",

@@ -1,15 +1,17 @@
-// services -- in this order, so that nothing is changed before all of it is known to fit:
+// services -- in this order, so that nothing but the coordinator's key is made before all of it is known to fit:
 //
 //  1. the machine: we are root, systemd runs, the units are installed, the user is there;
-//  2. the folder: its run may be named in a unit, and has not begun in the foreground;
-//  3. what exists: no other run has the broker, nobody is left over, services can have the folder of saves;
-//  4. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
-//     settings of each unit. The broker's have the coordinator's public key, so that is made here. Those that
-//     save have a drop-in, too. No file is somebody else's;
-//  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the
-//     copies are whole, then the settings of the units;
-//  6. units that run with settings that have changed are started again; then the broker starts, since
-//     it leaves the ticket for the others; then all others start.
+//  2. the folder: its run may be named in a unit, and has not begun in the foreground. The address of --bind is one of
+//     this machine's;
+//  3. what exists: no other run has the broker, an earlier call has left no unit that this one does not count, services
+//     can have the folder of saves;
+//  4. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the settings of each
+//     unit. The broker's settings name the coordinator's public key, so the key is made here. Units that save get a
+//     drop-in. A file of somebody else's is refused;
+//  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the copies are whole.
+//     Then come a mark that restarts are pending (RESTARTS_PENDING), the settings of the units, and the drop-ins;
+//  6. units that run with settings that have changed are started again, and the mark goes. Then the broker starts, with
+//     shoal.target, since it leaves the ticket for the others; then all others start. Last, DIR/run gets the ticket.
 
 #include "actors/shoal/local/service_saves.h"
 #include "actors/shoal/local/services.h"
@@ -51,6 +53,8 @@ enum {
     UNITS_A_COMMAND = 16
 };
 
+// What stands where we would write a file: nothing; the SAME text; another text that an earlier call wrote (OURS); or a
+// file of somebody else (FOREIGN), which is refused.
 enum on_disk { ABSENT, SAME, OURS, FOREIGN };
 
 struct service {
@@ -69,8 +73,8 @@ struct services {
     const struct services_options *options;
     const char *run;
     char etc[96], mark[160]; // The folder of the run; the line that begins our files of settings
-    char owner[KEY_HEX];     // The coordinator's public key
-    char *state, *data;      // What state.toml and data.toml shall say; data NULL: there is none
+    char coordinator_key[KEY_HEX]; // The public one
+    char *state, *data; // What state.toml and data.toml shall say; data NULL: there is none
     enum on_disk state_on_disk, data_on_disk;
     bool restarts_pending; // An earlier call has ended before its restarts
     char saves_text[SERVICE_SAVES_TEXT];
@@ -107,7 +111,7 @@ static int ask(const char *const argv[], struct answer *answer, struct why *why)
 
 static int check_machine(struct answer *answer, struct why *why)
 {
-    static const char *const files[] = {
+    static const char *const show_settings[] = {
         "systemctl", "show", "--property", "EnvironmentFiles", "shoal-broker.service", NULL
     };
     if (geteuid() != 0)
@@ -116,7 +120,7 @@ static int check_machine(struct answer *answer, struct why *why)
     if (sd_booted() <= 0)
         return why_set(why, FAULT_UNAVAILABLE,
                        "no systemd runs here; without --systemd the run goes in the foreground");
-    const int rc = ask(files, answer, why);
+    const int rc = ask(show_settings, answer, why);
     if (rc < 0) return rc;
     if (!strstr(answer->text, "/shoal.env"))
         return why_set(why, FAULT_UNAVAILABLE,
@@ -188,19 +192,19 @@ static uint32_t servers_of(const struct services_options *options)
     return config_servers(options->config) + options->standby;
 }
 
-// A run's coordinator that is started, or will be at boot. One broker has one run.
+// Refuses if the coordinator of another run is started here, or will be at boot: a broker has one run.
 static int check_others(const struct services *self, struct answer *answer, struct why *why)
 {
-    static const char *const units[] = { "systemctl",
-                                         "list-units",
-                                         "--all",
-                                         "--plain",
-                                         "--full",
-                                         "--no-legend",
-                                         "shoal-coordinator@*.service",
-                                         NULL };
+    static const char *const list_coordinators[] = { "systemctl",
+                                                     "list-units",
+                                                     "--all",
+                                                     "--plain",
+                                                     "--full",
+                                                     "--no-legend",
+                                                     "shoal-coordinator@*.service",
+                                                     NULL };
     char own[80], *rest = answer->text;
-    const int rc = ask(units, answer, why);
+    const int rc = ask(list_coordinators, answer, why);
     if (rc < 0) return rc;
     const int length = snprintf(own, sizeof own, "shoal-coordinator@%s.service", self->run);
     for (char *line; (line = strsep(&rest, "\n"));) {
@@ -215,14 +219,15 @@ static int check_others(const struct services *self, struct answer *answer, stru
     return 0;
 }
 
-// Those of an earlier call that had more of them would go on, uncounted. `base`: how many of them `flag` does not count.
+// Refuses if an earlier call made more than `wanted` units of this role: they would go on running. `last`: the highest
+// number that a unit can have. `base`: units that the run has in any case; `flag` gives only those beyond.
 static int check_left_over(const struct services *self, const char *role, uint32_t wanted,
                            uint32_t last, const char *flag, uint32_t base, struct why *why)
 {
     for (; last > wanted; last--) {
         char name[120], *text;
         snprintf(name, sizeof name, "shoal-%s@%s-%" PRIu32 ".env", role, self->run, last);
-        if (read_file(ETC, name, NULL, &text) < 0) continue;
+        if (read_file(ETC, name, NULL, &text) < 0) continue; // Not there, or not to be read
         const bool is_ours = strncmp(text, self->mark, strlen(self->mark)) == 0;
         free(text);
         if (is_ours) break;
@@ -239,12 +244,12 @@ static int check_left_over(const struct services *self, const char *role, uint32
 
 // ---- 4. what each file shall say ----------------------------------------------------------------
 
-// Plans the copy of the folder `named`, the value of the setting `key`. Its place below the run's folder in
-// /etc/shoal is that below DIR, so the setting stays. A folder outside of DIR goes to `place`, and
-// *text is changed to say so.
-static int move_folder(struct services *self, const struct config_origin *origin, const char *named,
-                       const char *table, const char *key, const char *place, char **text,
-                       struct why *why)
+// Plans to copy the folder `named`, the value of the setting `key`, into the run's folder in /etc/shoal. A folder
+// inside DIR keeps its relative path there, so the setting stays. A folder outside of DIR is copied to `place`, and
+// *text is changed to say so. An absolute path or a name such as a..b counts as outside, which does no harm.
+static int plan_copy(struct services *self, const struct config_origin *origin, const char *named,
+                     const char *table, const char *key, const char *place, char **text,
+                     struct why *why)
 {
     char path[PATH_MAX], value[PATH_MAX];
     struct copy *copy = &self->copies[self->copies_count++];
@@ -269,8 +274,8 @@ static int plan_data(struct services *self, struct why *why)
     if (rc < 0) return why_set(why, rc, "%s is refused (see above)", path);
     rc = read_file(self->options->dir, "data.toml", why, &self->data);
     return rc < 0 ? rc
-                  : move_folder(self, &config.origin, config.dir, "", "dir", "data/train",
-                                &self->data, why);
+                  : plan_copy(self, &config.origin, config.dir, "", "dir", "data/train",
+                              &self->data, why);
 }
 
 static int plan_run(struct services *self, struct why *why)
@@ -278,13 +283,13 @@ static int plan_run(struct services *self, struct why *why)
     const struct run_config *config = self->options->config;
     int rc = read_file(self->options->dir, "state.toml", why, &self->state);
     if (rc == 0)
-        rc = move_folder(self, &config->origin, config->checkpoint_folder,
-                         "model.LLM.checkpoint.Hub", "repo_id", "model", &self->state, why);
+        rc = plan_copy(self, &config->origin, config->checkpoint_folder, "model.LLM.checkpoint.Hub",
+                       "repo_id", "model", &self->state, why);
     if (rc < 0) return rc;
     if (config->data_location == CONFIG_DATA_SERVER) return plan_data(self, why);
     return config->data_location == CONFIG_DATA_LOCAL
-               ? move_folder(self, &config->origin, config->data_local, "model.LLM.data_location",
-                             "Local", "data", &self->state, why)
+               ? plan_copy(self, &config->origin, config->data_local, "model.LLM.data_location",
+                           "Local", "data", &self->state, why)
                : 0;
 }
 
@@ -294,6 +299,7 @@ static struct service *add(struct services *self, const char *role, uint32_t num
     struct service *service = &self->list[self->count++];
     char instance[64] = "", of_several[16] = "";
     if (number) snprintf(of_several, sizeof of_several, "-%" PRIu32, number);
+    // The unit of the broker is no template: a machine has one broker
     if (role[0] != 'b') snprintf(instance, sizeof instance, "@%s%s", self->run, of_several);
     snprintf(service->unit, sizeof service->unit, "shoal-%s%s", role, instance);
     snprintf(service->settings, sizeof service->settings, "%s", self->mark);
@@ -312,14 +318,14 @@ __attribute__((format(printf, 2, 3))) static void set(struct service *service, c
 
 // RUN_ID and TICKET are always set: those of shoal.env may be another run's. A member that others
 // reach also gets an address and a fixed port.
-static void add_member(struct services *self, const char *role, uint32_t number, const char *flags)
+static void add_actor(struct services *self, const char *role, uint32_t number, const char *flags)
 {
     const struct way_in *way_in = &self->options->way_in;
     const bool serves = strcmp(role, "coordinator") != 0;
     struct service *service = add(self, role, number);
     set(service, "RUN_ID=%s\nTICKET=" INSTALLED_TICKET "\n", self->run);
     if (serves && way_in->members_port) {
-        const uint32_t index = self->count - 3; // Behind broker and coordinator
+        const uint32_t index = self->count - 3; // Without broker, coordinator, this one
         set(service, "BIND_P2P_PORT=%" PRIu32 "\n", way_in_member_port(way_in, index));
     }
     const bool binds = serves && way_in->bind;
@@ -328,8 +334,9 @@ static void add_member(struct services *self, const char *role, uint32_t number,
         binds && flags[0] ? " " : "", flags);
 }
 
-// The unit makes a key where there is none. This one comes first, and leaves it to the unit's user.
-static int find_owner(struct services *self, struct why *why)
+// Makes the coordinator's key before its unit would, because the broker's settings name it. The key belongs to the
+// unit's user. A key that is there stays.
+static int make_coordinator_key(struct services *self, struct why *why)
 {
     char dir[128], path[160];
     struct identity *identity;
@@ -344,7 +351,7 @@ static int find_owner(struct services *self, struct why *why)
     }
     if (rc == 0) rc = identity_load(path, NULL, why, &identity);
     if (rc < 0) return rc;
-    key_to_hex(identity_key(identity), self->owner);
+    key_to_hex(identity_key(identity), self->coordinator_key);
     identity_destroy(&identity);
     return chown(dir, user->pw_uid, user->pw_gid) == 0 &&
                    chown(path, user->pw_uid, user->pw_gid) == 0
@@ -353,21 +360,21 @@ static int find_owner(struct services *self, struct why *why)
 }
 
 // The actors of this machine reach the broker at 127.0.0.1, so with an address for others it listens
-// on all.
+// on all addresses.
 static void plan_services(struct services *self)
 {
     const struct services_options *options = self->options;
     char flags[200];
     struct service *broker = add(self, "broker", 0);
-    set(broker, "SERVER_PORT=%" PRIu32 "\nOWNER=%s\n", options->way_in.port, self->owner);
+    set(broker, "SERVER_PORT=%" PRIu32 "\nOWNER=%s\n", options->way_in.port, self->coordinator_key);
     if (way_in_is_open(&options->way_in)) set(broker, "FLAGS=--bind 0.0.0.0\n");
     snprintf(flags, sizeof flags, "--log /var/lib/shoal/shoal-coordinator@%s/metrics", self->run);
-    add_member(self, "coordinator", 0, flags);
-    if (self->data) add_member(self, "data-provider", 0, "");
+    add_actor(self, "coordinator", 0, flags);
+    if (self->data) add_actor(self, "data-provider", 0, "");
     snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
-    add_member(self, "checkpointer", 0, flags);
+    add_actor(self, "checkpointer", 0, flags);
     for (uint32_t i = 1; i <= servers_of(options); i++) {
-        add_member(self, "parameter-server", i, "");
+        add_actor(self, "parameter-server", i, "");
         self->list[self->count - 1].saves = service_saves_are_on(options->config);
     }
     for (uint32_t i = 1; i <= options->trainers; i++) {
@@ -377,13 +384,13 @@ static void plan_services(struct services *self)
                      options->threads ? " " : "");
         snprintf(flags, sizeof flags, "%s%s%.20s", name, options->threads ? "--threads " : "",
                  options->threads ? options->threads : "");
-        add_member(self, "trainer", i, flags);
+        add_actor(self, "trainer", i, flags);
         self->list[self->count - 1].saves = service_saves_are_on(options->config);
     }
     service_saves_print(options->config, self->mark, self->saves_text);
 }
 
-// `mark`: how our own files begin, which may be changed; NULL: no file of this name may be.
+// A file that begins with `mark` is ours and may be changed; `mark` NULL: one that differs is never ours.
 static int compare(const char *dir, const char *name, const char *wanted, const char *mark,
                    struct why *why, enum on_disk *ret_on_disk)
 {
@@ -432,8 +439,8 @@ static int check_files(struct services *self, struct why *why)
 
 // ---- 5. copies and files ------------------------------------------------------------------------
 
-// -L: a snapshot folder of a Hugging Face cache has links to ../../blobs, which lead nowhere from the
-// copy; so it gets the files themselves.
+// state.toml is written after the copies: if it stands, they are whole. -L: a snapshot folder of a Hugging Face cache
+// has links to ../../blobs, which lead nowhere from the copy; so it gets the files themselves.
 static int copy_folders(struct services *self, struct why *why)
 {
     int rc = 0;
@@ -474,10 +481,10 @@ static int write_file(const char *dir, const char *name, const char *text, enum 
 static bool must_restart(const struct services *self, uint32_t i)
 {
     const struct service *service = &self->list[i];
-    const bool lacks_drop_in =
+    const bool drop_in_changes =
         service->saves && service->on_disk != ABSENT && service->drop_in != SAME;
     return self->restarts_pending || service->on_disk == OURS || self->list[0].on_disk == OURS ||
-           lacks_drop_in;
+           drop_in_changes;
 }
 
 // RESTARTS_PENDING is written before any settings change and removed after the restarts: so if this
@@ -504,7 +511,8 @@ static int forget_restarts(const struct services *self, struct why *why)
                : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
 }
 
-// So that the services may write to the folder of the saves.
+// Gives the folder of saves to the services, writes their drop-ins, and has systemd read its units again if one has
+// changed.
 static int write_drop_ins(struct services *self, struct why *why)
 {
     struct arguments reload = { 0 };
@@ -543,9 +551,9 @@ static int write_files(struct services *self, struct why *why)
 
 // ---- 6. the units -------------------------------------------------------------------------------
 
-// `systemctl WORDS UNIT...` for some units at a time; with `only`, for those that must restart.
+// `systemctl WORDS UNIT...` for some units at a time; with `restarts_only`, for those that must restart.
 static int command_units(const struct services *self, const char *const words[], uint32_t from,
-                         uint32_t to, bool only, struct why *why)
+                         uint32_t to, bool restarts_only, struct why *why)
 {
     int rc = 0;
     while (from < to && rc == 0) {
@@ -554,7 +562,7 @@ static int command_units(const struct services *self, const char *const words[],
         arguments_add(&args, "systemctl");
         for (int i = 0; words[i]; i++) arguments_add(&args, "%s", words[i]);
         for (; from < to && count < UNITS_A_COMMAND; from++) {
-            if (only && !must_restart(self, from)) continue;
+            if (restarts_only && !must_restart(self, from)) continue;
             arguments_add(&args, "%s", self->list[from].unit);
             count++;
         }
@@ -575,8 +583,8 @@ static int start_units(const struct services *self, struct why *why)
     return rc < 0 ? why_wrap(why, rc, "`systemctl status 'shoal-*'` tells more") : 0;
 }
 
-// Puts the ticket into the folder, as a start in the foreground does: for friends, and so that the next
-// call knows the address.
+// Puts the ticket into the folder, as a start in the foreground does: for people who join from other machines, and so
+// that the next call knows the address.
 static int keep_ticket(const struct services *self, const struct ticket *ticket, struct why *why)
 {
     char dir[PATH_MAX], text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1];
@@ -643,7 +651,7 @@ int services_start(const struct services_options *options, struct why *why)
                              "--standby", config_servers(options->config), why);
     if (rc == 0) rc = service_saves_check(options->config, why);
     if (rc == 0) rc = plan_run(&self, why);
-    if (rc == 0) rc = find_owner(&self, why);
+    if (rc == 0) rc = make_coordinator_key(&self, why);
     if (rc == 0) plan_services(&self);
     if (rc == 0) rc = check_files(&self, why);
     if (rc == 0) rc = copy_folders(&self, why);

@@ -8,12 +8,14 @@
 //     shoal-parameter-server@RUN-1, shoal-trainer@RUN-1 ...  ─▶  enabled and started
 //     checkpoint.shared_dir                             ─▶  a drop-in for those that save (service_saves.h)
 //
-// The units' names have the run in them, so those of other runs stay as they are. Each service has
-// a key of its own (the coordinator's is made here, since the broker must know it) and keeps its state below /var/lib/shoal: the keys in DIR/run are not used, and a
-// run that `shoal up` has begun in the foreground is refused, since its records would stay behind. A
-// second call starts what does not run and changes nothing else, but for other options: then it changes
-// the settings, and restarts the units that run with the old ones, also after a call that failed between
-// the two. Fewer trainers or servers than before are refused.
+// The units' names have the run in them, so those of other runs stay as they are. Each service has a key of its own and
+// keeps its state below /var/lib/shoal. The coordinator's key is made here, since the broker must know it. The keys in
+// DIR/run are not used. A run that `shoal up` has begun in the foreground is refused, since its records would stay
+// behind.
+//
+// With the same options, a second call only starts what does not run. With others it also changes the settings, and
+// restarts the units that run with the old ones, also if an earlier call failed between the two. Fewer trainers or
+// servers than before are refused.
 
 #include "actors/shoal/local/way_in.h"
 #include "common/config/run_config.h"
@@ -30,8 +32,8 @@ struct services_options {
 
 // Prints each command and each file before it does it, and a summary on stdout. FAULT_DENIED: we are
 // not root. FAULT_UNAVAILABLE: systemd, the units or the user is missing, or another run has the
-// broker of this machine; `why` says what to do. FAULT_CONFIG: a file that stands in /etc/shoal is not
-// this run's, and is not touched; or an earlier call had more trainers.
+// broker of this machine; `why` says what to do. FAULT_CONFIG: the folder, its settings or an earlier call do not fit;
+// or a file in /etc/shoal or a drop-in is not this run's, and is not touched.
 int services_start(const struct services_options *options, struct why *why);
 
 // Before a start in the foreground: FAULT_CONFIG if the folder's run is one of this machine's services,

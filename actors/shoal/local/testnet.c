@@ -25,7 +25,7 @@
 
 // ---- folders and keys ---------------------------------------------------------------------------
 
-// A run's frames carry paths of at most 255 bytes; we append up to two names to one of these.
+// Of state_dir and log_dir. A run's frames carry paths of at most 255 bytes; we append up to two names to these.
 enum { DIR_BYTES_MAX = 180 };
 
 static void key_path(const struct testnet *self, const char *name, char path[PATH_MAX])
@@ -41,14 +41,15 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) return 0;
     const ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
-    const int error = count < 0 ? errno : ENOSPC; // Of no meaning if all is written
+    const int error = count < 0 ? errno : ENOSPC; // A short write: the disk is full
     if (fd >= 0) close(fd);
     if (count == sizeof secret) return 0;
     if (fd >= 0) unlink(path); // The next start would refuse a part of a key
     return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
 }
 
-// ret_key, unless NULL: the public key; of the broker, the key of its connections.
+// `number` 0: a random secret, unless there is a key already; else the secret is that number. ret_key, unless NULL: the
+// public key; of the broker, the key of its connections.
 static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
                     struct key *ret_key)
 {
@@ -146,17 +147,18 @@ static void add_children(struct testnet *self)
 
 // ---- starting -----------------------------------------------------------------------------------
 
-// As each trainer does, which could not tell it so plainly.
+// Each trainer checks the folder, too, but its error would stand only in its log.
 static int check_shared_dir(const struct testnet *self, struct why *why)
 {
     const char *folder = self->config.checkpoint_shared_dir;
     if (!folder[0] || !config_sums(&self->config)) return 0;
     const int rc = shared_dir_check(folder, why);
-    if (rc == 0 || rc == FAULT_DISK_FULL) return 0; // That passes
+    if (rc == 0 || rc == FAULT_DISK_FULL) return 0; // Room may come; a trainer warns of it
     return why_wrap(why, FAULT_CONFIG, "checkpoint.shared_dir of %s", self->state_toml);
 }
 
-static int check_config(struct testnet *self, struct why *why)
+// Loads and checks the configuration, and sets what follows from it in `self`.
+static int load_config(struct testnet *self, struct why *why)
 {
     static struct config_faults faults;
     static struct data_config data;
@@ -186,8 +188,8 @@ static int check_config(struct testnet *self, struct why *why)
     return 0;
 }
 
-// The broker's address and key, and the coordinator's, for our children and for tools such as zmq-monitor. The next `up`
-// has the address from it, so an earlier ticket stays if this one cannot be written.
+// The broker's address and key, and the coordinator's key, for our children and for tools such as zmq-monitor. Makes
+// both keys. The next `up` reads the address from the ticket, so an earlier ticket stays if this one cannot be written.
 static int make_ticket(struct testnet *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX + 1];
@@ -203,7 +205,7 @@ static int make_ticket(struct testnet *self, struct why *why)
     return rc < 0 ? why_wrap(why, rc, "%s", self->ticket_path) : 0;
 }
 
-// The lock has the process id of its holder.
+// The lock's file contains the process id of its holder.
 static int refuse_second(const struct testnet *self, struct why *why)
 {
     char path[PATH_MAX + 16];
@@ -232,7 +234,8 @@ static int take_folder(struct testnet *self, struct why *why)
     return rc < 0 ? rc : lock_state(self, why);
 }
 
-static int make_places(struct testnet *self, struct why *why)
+// The folders of logs and keys, a key for each actor, and the ticket.
+static int make_keys_and_folders(struct testnet *self, struct why *why)
 {
     const struct testnet_options *options = &self->options;
     char path[PATH_MAX + 16];
@@ -268,8 +271,9 @@ static int check_ports(struct testnet *self, struct why *why)
     return rc < 0 ? rc : way_in_check_ports(&self->options.way_in, why);
 }
 
-// SIGHUP: the session ends, as with its ssh connection. Under nohup it is ignored and stays so; a signal that is
-// blocked would be queued all the same. SIGPIPE: Ctrl-C ends the reader of our lines, too (`| tee`), and we are not done.
+// SIGHUP: the session ends, as with its ssh connection. Under nohup SIGHUP is ignored, and we do not watch it: a
+// blocked signal is queued even if it is ignored. SIGPIPE is blocked, because Ctrl-C also ends the reader of our lines
+// (`| tee`), and we must still stop the children.
 static void watch_signals(struct testnet *self)
 {
     struct sigaction hangup;
@@ -296,13 +300,13 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     ensure(self->view);
     watch_signals(self);
     int rc = fleet_init(&self->fleet, options->say, options->arg, why);
-    if (rc == 0) rc = check_config(self, why);
+    if (rc == 0) rc = load_config(self, why);
     if (rc == 0) rc = take_folder(self, why);
     if (rc == 0) rc = check_ports(self, why);
-    if (rc == 0) rc = make_places(self, why);
+    if (rc == 0) rc = make_keys_and_folders(self, why);
     if (rc < 0) return rc;
     add_children(self);
-    ensure(options->late < options->trainers); // They are the last children
+    ensure(options->late < options->trainers); // The late ones are the last children
     for (uint32_t i = 0; i < self->fleet.count - options->late && rc == 0; i++)
         rc = fleet_start(&self->fleet.children[i], why);
     return rc < 0 ? rc : testnet_become_observer(self, why);
@@ -329,7 +333,8 @@ static void take_signals(struct testnet *self)
         }
 }
 
-// Ours, or another's whose clock is ahead of ours: the coordinator takes only a higher number.
+// An order was refused, because the coordinator has seen a number as high (`round`): one of ours, or of an operator
+// whose clock is ahead of ours. The next order gets a higher one.
 static void hear_refused(struct testnet *self, const struct wire_refused *refused)
 {
     if (refused->kind == FRAME_CONTROL && refused->reason == REFUSAL_STALE &&
@@ -368,11 +373,11 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
     int rc = fleet_reap(&self->fleet, why);
     if (rc == 0) rc = fleet_tick(&self->fleet, why);
     if (rc == 0 && !self->asked_to_stop) rc = check_both_are_here(self, why);
-    take_news(self);
+    take_news(self); // After a fault, too: the caller's view has all that came
     return rc;
 }
 
-// The broker tells the new tap all state that it keeps.
+// The broker tells the new observer all state that it keeps.
 static int open_tap(struct testnet *self, const struct identity *identity, struct why *why)
 {
     const struct tap_options tap = { .broker = &self->ticket,

@@ -1,9 +1,9 @@
 #pragma once
 // testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer, parameter servers and
-// some trainers as child processes on loopback, watched by one loop.
+// some trainers as child processes, watched by one loop. For `shoal testnet`, `shoal demo` and `shoal up`.
 //
-//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, SIGHUP, a child is due to start  ┐
-//     │ bury and restart children; hand every broadcast to the caller                │ testnet_turn
+//     ┌ wait: news, SIGCHLD, SIGINT, SIGTERM, SIGHUP, a child is due to start        ┐
+//     │ reap and restart children; hand every broadcast to the caller                │ testnet_turn
 //     └──────────────────────────────────────────────────────────────────────────────┘
 //
 // The keys are made here. Without own_keys they are NOT FOR REAL RUNS: trainer i's secret is the
@@ -86,14 +86,15 @@ static inline const struct child *testnet_gone(const struct testnet *self)
 int testnet_start_late(struct testnet *self, struct why *why);
 
 // One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be kept, or the broker or
-// the coordinator was told to end by somebody else. After an interrupt the latter is none: all may have been told.
+// the coordinator was told to end by somebody else. Once asked_to_stop is set, the second is no fault: the signal may
+// have gone to all processes.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
 
-// From now on the news come by a new tap that has the coordinator's key, so that orders can be mailed. It takes the
-// name of the owner at the broker from an earlier one, and `shoal pause` and the like take it from this one.
+// From now on the news come by a new observer (tap.h) that has the coordinator's key, so that orders can be mailed. It
+// takes the owner's name at the broker from an earlier observer, and `shoal pause` and the like take it from this one.
 int testnet_become_owner(struct testnet *self, struct why *why);
 
-// From now on they come by a tap with a name of its own, which nobody takes, as they do after the start.
+// From now on the news come by an observer with a name of its own, which nobody takes, as they do after the start.
 int testnet_become_observer(struct testnet *self, struct why *why);
 
 // Stops all processes: members first, the coordinator and the broker last. May be called twice, and

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 64 }; // Positions whose logits are held at a time
+enum { BLOCK = 64 }; // Tokens whose logits are held at a time
 
 // ---- text ---------------------------------------------------------------------------------------
 
@@ -53,14 +53,14 @@ static size_t context_end(const char *context)
     return end;
 }
 
-// Code points, as Python counts; a stray byte counts as one. One space in front is left out: it
-// stands between the question and the choice.
+// Code points, as Python counts: every byte that does not continue one, as the text is valid UTF-8 (jansson refuses
+// other text). One space in front is left out: it stands between the question and the choice.
 static size_t characters(const char *text)
 {
     size_t count = 0;
     if (text[0] == ' ') text++;
     for (; *text; text++) count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count ? count : 1;
+    return count ? count : 1; // A choice of one space is not divided by 0
 }
 
 // ---- one choice ---------------------------------------------------------------------------------
@@ -74,16 +74,21 @@ static double log_probability(const float *logits, uint32_t vocab, uint32_t toke
     return (double)logits[token] - (double)high - elementary_log(sum);
 }
 
-// The sum over the last `wanted` of `count` tokens. Tokens that the decoder holds are not read
-// again.
+// The sum of the log-probabilities of the last `wanted` of `count` tokens, each predicted from the tokens before it.
+// Tokens that the decoder holds are not read again.
+//
+//     tokens     cut off │ the context's end │ the `wanted` ones, of which the last is predicted, not read
+//     index      0       │ from              │ count - wanted
+//
+// `read` tokens are read, from `from` on. `at` and `end` are indices that begin there.
 static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count, size_t wanted,
                         struct why *why, double *ret_sum)
 {
-    const size_t window = decoder_seq_max(decoder), vocab = decoder_shape(decoder)->vocab;
-    if (wanted < 1 || wanted > window || wanted >= count)
+    const size_t seq_max = decoder_seq_max(decoder), vocab = decoder_shape(decoder)->vocab;
+    if (wanted < 1 || wanted > seq_max || wanted >= count)
         return why_set(why, FAULT_RANGE, "%zu tokens, allowed 1..%zu, the model's window", wanted,
-                       window);
-    const size_t read = count - 1 < window ? count - 1 : window; // The last is only predicted
+                       seq_max);
+    const size_t read = count - 1 < seq_max ? count - 1 : seq_max;
     const uint32_t *from = tokens + (count - 1 - read);
     const size_t block = wanted < BLOCK ? wanted : BLOCK;
     float *logits = malloc(block * vocab * sizeof *logits);
@@ -105,8 +110,8 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
     return rc;
 }
 
-// The tokens of the continuation are those by which the whole text has more than the context alone,
-// the white space at its end apart: so does the harness.
+// The continuation's tokens are the last n of the whole text, where n is how many more tokens it has than the context
+// without the white space at its end, as in the harness.
 static int score_choice(decoder_t *decoder, const text_codec_t *codec, const char *context,
                         const char *delimiter, const char *choice, struct why *why, double *ret_sum)
 {
@@ -144,6 +149,7 @@ static int write_scores(const struct choices_options *options,
     return why_set(why, FAULT_IO, "--scores %s: %s", options->scores_path, strerror(errno));
 }
 
+// Scores every choice, and counts whether the best ones are right. On a tie the first one is the best.
 static int ask(decoder_t *decoder, const text_codec_t *codec,
                const struct choices_question *question, const struct choices_options *options,
                struct why *why, struct choices_result *result)
@@ -179,15 +185,15 @@ int choices_score(decoder_t *decoder, const text_codec_t *codec,
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = ask(decoder, codec, &questions[i], options, why, &result);
-        if (rc == 0 && options->asked && !options->asked(options->arg, i + 1, count))
+        if (rc == 0 && options->goes_on && !options->goes_on(options->arg, i + 1, count))
             rc = why_set(why, FAULT_TIMEOUT, "stopped after %zu of %zu questions", i + 1, count);
     }
     if (rc == 0) *ret_result = result;
     return rc;
 }
 
-double choices_stderr(uint64_t right, uint64_t questions)
+double choices_standard_error(uint64_t right, uint64_t questions)
 {
-    const double share = (double)right / (double)questions;
-    return questions > 1 ? sqrt(share * (1 - share) / (double)(questions - 1)) : 0;
+    const double fraction = (double)right / (double)questions;
+    return questions > 1 ? sqrt(fraction * (1 - fraction) / (double)(questions - 1)) : 0;
 }

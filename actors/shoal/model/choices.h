@@ -17,10 +17,10 @@
 //
 //     acc         the choice of the highest sum
 //     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice;
-//                 a space that a raw choice begins with is not counted: in the harness it belongs
-//                 to no choice
+//                 one space that a choice begins with is not counted: of a raw choice it is what the
+//                 harness puts between context and choice
 //
-// On a tie it is the first choice. A context longer than the model's window loses its beginning.
+// On a tie it is the first choice. A context that is longer than the model can read loses its beginning.
 //
 // The scores of a question can be had as a line of JSON: the number of its line in the file, the sum
 // of each choice, the model's two answers and the right one. The first choice is 0.
@@ -51,7 +51,8 @@ struct choices {
 };
 
 // Lines of white space are passed over, other members of an object too. Any other line is refused
-// by its number: FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT; so is a file without a question.
+// by its number: FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT; so is a file without a question, one
+// of more than CHOICES_FILE_MAX bytes, and what is no regular file. FAULT_IO, FAULT_MEMORY, and the faults of fopen.
 int choices_read(const char *path, struct why *why, struct choices *ret_choices);
 void choices_free(struct choices *self);
 
@@ -62,7 +63,7 @@ struct choices_options {
     const char *path;                     // Of the questions, to say where a fault is; borrowed
     const struct choices_question *shots; // The same ones before every question; borrowed
     size_t shots_count;
-    bool (*asked)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
+    bool (*goes_on)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
     void *arg;
     // Or NULL; gets a line for each question. If it cannot be written, asking ends with FAULT_IO
     FILE *scores;
@@ -72,12 +73,13 @@ struct choices_result {
     uint64_t questions, right, right_normalized;
 };
 
-// Asks `count` questions. FAULT_RANGE, with path, line and choice (the first is 0), for one that
-// alone is longer than the window; FAULT_NAN, likewise; FAULT_TIMEOUT if `asked` said so.
+// Asks `count` questions. FAULT_RANGE, with path, line and choice (the first is 0), for a choice without tokens,
+// without a token of context before it, or that alone is longer than the model can read; FAULT_NAN, likewise;
+// FAULT_TIMEOUT if `goes_on` said so.
 int choices_score(decoder_t *decoder, const text_codec_t *codec,
                   const struct choices_question *questions, size_t count,
                   const struct choices_options *options, struct why *why,
                   struct choices_result *ret_result);
 
-// Standard error of a share of `questions`, as the harness gives it; 0 for one question.
-double choices_stderr(uint64_t right, uint64_t questions);
+// Standard error of the fraction of `questions` that is right, as the harness gives it; 0 for one question.
+double choices_standard_error(uint64_t right, uint64_t questions);

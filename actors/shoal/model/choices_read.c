@@ -1,4 +1,6 @@
-// The reading half of choices.h: lines from anywhere, bounded before they are believed.
+// The reading half of choices.h: lines from anywhere, bounded before they are believed. A line is measured, then
+// parsed; then its question, its choices and its answer are checked. The first fault ends the reading and names the
+// line.
 
 #include "actors/shoal/model/choices.h"
 #include "common/base/strict_json.h"
@@ -9,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEPTH_MAX = 16, VALUES_MAX = 4096 };
+enum { DEPTH_MAX = 16, VALUES_MAX = 4096 }; // Of the JSON of a line
 
 static void question_free(struct choices_question *self)
 {
@@ -98,12 +100,13 @@ static int grow(struct choices *self, const char *place, struct why *why)
     return 0;
 }
 
-static int read_line(struct choices *self, const char *place, const char *line, size_t count,
-                     uint64_t number, struct why *why)
+static int parse_line(struct choices *self, const char *place, const char *line, size_t count,
+                      uint64_t number, struct why *why)
 {
     struct choices_question question = { .line = number };
     json_t *object = NULL;
     size_t blank = 0;
+    // strchr would also find the zero at the end of its string
     while (blank < count && strchr(" \t\r", line[blank]) && line[blank]) blank++;
     if (blank == count) return 0;
     int rc = strict_json_parse(place, line, count, DEPTH_MAX, VALUES_MAX, why, &object);
@@ -115,9 +118,9 @@ static int read_line(struct choices *self, const char *place, const char *line, 
     return rc;
 }
 
-// Its bytes, without the end of the line; CHOICES_LINE_MAX + 1 of them if it is longer. False at
+// Reads the next line, without its end; of a line that is too long only CHOICES_LINE_MAX + 1 bytes. False at
 // the end of the file.
-static bool next_line(FILE *file, char *line, size_t *ret_count)
+static bool read_line(FILE *file, char *line, size_t *ret_count)
 {
     size_t count = 0;
     int c;
@@ -135,10 +138,10 @@ static int read_lines(struct choices *self, FILE *file, const char *path, char *
     char place[200];
     size_t count;
     int rc = 0;
-    for (uint64_t number = 1; rc == 0 && next_line(file, line, &count); number++) {
+    for (uint64_t number = 1; rc == 0 && read_line(file, line, &count); number++) {
         snprintf(place, sizeof place, "%.150s:%" PRIu64, path, number);
         rc = count <= CHOICES_LINE_MAX
-                 ? read_line(self, place, line, count, number, why)
+                 ? parse_line(self, place, line, count, number, why)
                  : why_set(why, FAULT_LIMIT, "%s: a line of more than %d bytes", place,
                            CHOICES_LINE_MAX);
     }

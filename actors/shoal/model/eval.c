@@ -77,7 +77,8 @@ static void add_choices(struct eval *self, const struct choices_result *result)
     const uint64_t all = result->questions, right = result->right;
     const uint64_t normalized = result->right_normalized;
     const double acc = (double)right / (double)all, acc_norm = (double)normalized / (double)all;
-    const double err = choices_stderr(right, all), err_norm = choices_stderr(normalized, all);
+    const double err = choices_standard_error(right, all),
+                 err_norm = choices_standard_error(normalized, all);
     json_object_set_new(self->report, "questions", json_integer((json_int_t)all));
     json_object_set_new(self->report, "template", json_string(self->template));
     json_object_set_new(self->report, "shots", json_integer((json_int_t)self->shots));
@@ -134,7 +135,7 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
                                        .path = self->choices,
                                        .shots = shots->questions,
                                        .shots_count = (size_t)self->shots,
-                                       .asked = say_asked,
+                                       .goes_on = say_asked,
                                        .scores_path = self->scores };
     struct choices_result result;
     decoder_t *decoder = NULL;
