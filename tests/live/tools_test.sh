@@ -81,7 +81,7 @@ rm -r $'caf\xe9'
 cp -r model long && sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 1048576/' long/config.json
 says 0 "of 1 questions" shoal eval --model long --choices questions.jsonl --seq-len 64
 says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four
-says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
+says 64 "the names of the texts, --model and --jsonl-field have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
 says 64 "1 to 32 of A-Z" shoal init run text --run-id "my run"
 says 64 "1 to 32 of A-Z" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text

@@ -116,11 +116,10 @@ static const struct strategy {
     { "sharded", "AdamW", UINT32_MAX, "0.2", new_model_adamw,
       sizeof new_model_adamw / sizeof *new_model_adamw,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
-      "           joins later, and when one dies the run goes back about 10 steps, to what its\n"
-      "           neighbour has in memory, and on with as many as an epoch begins with (also "
-      "later\n"
-      "           a smaller init_min_clients can be written). All trust one another and see the\n"
-      "           folder saves; links are encrypted (strategy.link)\n",
+      "           joins later. When one dies, the run goes back about 10 steps, to the copy in\n"
+      "           its neighbour's memory, and goes on once init_min_clients trainers are here (a\n"
+      "           smaller number can be written later). All trust one another and see the folder\n"
+      "           saves; links are encrypted (strategy.link)\n",
       true },
     { "server", "AdamW", UINT32_MAX, "0.2", new_model_adamw,
       sizeof new_model_adamw / sizeof *new_model_adamw,
@@ -222,8 +221,8 @@ static int open_folder(struct init *self, struct why *why)
     // rmdir succeeds only on an empty folder. folder_resolve makes it again, and names any other fault of mkdir
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
         return why_set(why, FAULT_DENIED,
-                       "%s exists and is not empty; name a new folder, or remove this one if a "
-                       "shoal init was interrupted in it",
+                       "%s exists and is not an empty folder of ours; name a new folder, or "
+                       "remove this one if a shoal init was interrupted in it",
                        dir);
     const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc == 0) name_run(self);
@@ -570,9 +569,9 @@ static const struct flag flags[] = {
     FLAG("dim", 0, "N", TO_NUMBER(struct init, dim, 16, MODEL_DIM_MAX),
          "Or make a new one, a token for each byte: its width (128)", .group = 1),
     FLAG("layers", 0, "N", TO_NUMBER(struct init, layers, 1, MODEL_LAYERS_MAX),
-         "Its layers (--dim / 32)", .group = 1),
+         "Its layers (--dim / 32, 2 to 24)", .group = 1),
     FLAG("heads", 0, "N", TO_NUMBER(struct init, heads, 1, MODEL_HEADS_MAX),
-         "Its heads (--dim / 32)", .group = 1),
+         "Its heads (--dim / 32, or 1 if that is not whole)", .group = 1),
     FLAG("ffn", 0, "N", TO_NUMBER(struct init, ffn, 1, MODEL_FFN_MAX),
          "Width of its feed-forward part (8/3 of --dim)", .group = 1),
     FLAG("seed", 0, "N", TO_NUMBER(struct init, seed, 0, INT64_MAX), "Of its random parameters (1)",
@@ -607,8 +606,8 @@ static int check_texts(const struct init *self, struct why *why)
     if (bytes > TEXTS_BYTES_MAX)
         return why_set(
             why, FAULT_USAGE,
-            "the names of the texts have %zu bytes, allowed 1..%d: put them into a folder "
-            "and name that",
+            "the names of the texts, --model and --jsonl-field have %zu bytes, allowed 1..%d: put "
+            "the texts into a folder and name that",
             bytes, TEXTS_BYTES_MAX);
     return 0;
 }

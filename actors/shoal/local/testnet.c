@@ -164,8 +164,8 @@ static int load_config(struct testnet *self, struct why *why)
     static struct data_config data;
     char dir[PATH_MAX];
     if (!realpath(self->options.config_dir, dir))
-        return why_set(why, fault_from_errno(errno), "--config-path %s: %s",
-                       self->options.config_dir, strerror(errno));
+        return why_set(why, fault_from_errno(errno), "the folder %s: %s", self->options.config_dir,
+                       strerror(errno));
     ensure(snprintf(self->state_toml, PATH_MAX, "%.*s/state.toml", PATH_MAX - 16, dir) < PATH_MAX);
     ensure(snprintf(self->data_toml, PATH_MAX, "%.*s/data.toml", PATH_MAX - 16, dir) < PATH_MAX);
     int rc = config_load_run(self->state_toml, &self->config, &faults);

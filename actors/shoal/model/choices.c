@@ -86,8 +86,10 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
 {
     const size_t seq_max = decoder_seq_max(decoder), vocab = decoder_shape(decoder)->vocab;
     if (wanted < 1 || wanted > seq_max || wanted >= count)
-        return why_set(why, FAULT_RANGE, "%zu tokens, allowed 1..%zu, the model's window", wanted,
-                       seq_max);
+        return why_set(why, FAULT_RANGE,
+                       "%zu tokens, allowed 1..%zu, the model's longest sequence, after a context "
+                       "of at least one",
+                       wanted, seq_max);
     const size_t read = count - 1 < seq_max ? count - 1 : seq_max;
     const uint32_t *from = tokens + (count - 1 - read);
     const size_t block = wanted < BLOCK ? wanted : BLOCK;
