@@ -58,10 +58,10 @@ sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
 chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
-chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=server (async: not in step), SERVERS=1, FAILPOINTS=1
-	@$(if $(SERVERS),tests/chaos/servers.sh $(B), $(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=server (async: not in step), SERVERS=1, CUT=1, FAILPOINTS=1
+	@$(if $(SERVERS),tests/chaos/servers.sh $(B), $(if $(CUT),tests/chaos/cut.sh $(B), $(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
-	 $(B)/chaos/chaos)))
+	 $(B)/chaos/chaos))))
 
 soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce, sharded, server or async
 	@$(SOAK_$(or $(STRATEGY),distro))
