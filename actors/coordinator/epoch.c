@@ -296,11 +296,10 @@ static uint32_t trainers_heard(const struct turn *turn)
     const struct roster *roster = &turn->run->roster;
     uint32_t heard = 0;
     for (uint32_t i = 0; i < roster->count; i++) {
-        const uint8_t state = roster->members[i].state;
-        const bool here = state == MEMBER_HEALTHY || state == MEMBER_PENDING;
+        const struct wire_member *member = &roster->members[i];
         // mutant: windows: members that have said nothing are enough to give a step up
         const bool said = turn->presence->pinged[i];
-        heard += roster->members[i].role == ACTOR_TRAINER && here && said;
+        heard += member->role == ACTOR_TRAINER && roster_is_here(member) && said;
     }
     return heard;
 }

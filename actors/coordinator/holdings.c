@@ -271,7 +271,7 @@ bool holdings_most_have(const struct turn *turn)
         const struct wire_member *member = &turn->run->roster.members[i];
         // mutant: those who wait for an epoch do not count among those that hold the step
         if (!role_takes_steps(member->role) || !turn->presence->pinged[i] ||
-            (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING))
+            !roster_is_here(member))
             continue;
         heard++;
         have += turn->presence->step_held[i] >= turn->run->step && !is_doubted(turn, i);

@@ -173,11 +173,6 @@ static bool cooldown_lacks_trainers(const struct turn *turn)
                turn->rules->min_clients;
 }
 
-static bool is_here(const struct wire_member *member)
-{
-    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-}
-
 // Refuses a member that was dropped again because the others waited for it in vain: it stays out for a while. But one
 // that the run needs now is let in (members.h). A member that is in says JOIN again if it has not heard that it is: in
 // seed 22246 a refusal of its vote overtook the answer.
@@ -186,7 +181,7 @@ static bool refuse_late(const struct turn *turn, const struct holdings *holdings
 {
     const uint64_t until_ms = turn->presence->out_until_ms[index];
     const bool is_in =
-        index < turn->run->roster.count && is_here(&turn->run->roster.members[index]);
+        index < turn->run->roster.count && roster_is_here(&turn->run->roster.members[index]);
     // mutant: late: the last that holds the newest step stays out
     // mutant: late: who is in is refused when it joins again
     if (is_in || turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
@@ -333,7 +328,8 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
 {
     const struct wire_leave *leave = in->body;
     uint32_t index = roster_find(&turn->run->roster, &in->sender);
-    const bool takes_part = index != NO_MEMBER && is_here(&turn->run->roster.members[index]) &&
+    const bool takes_part = index != NO_MEMBER &&
+                            roster_is_here(&turn->run->roster.members[index]) &&
                             leave->instance >= turn->run->roster.members[index].instance;
     // mutant: the only holder may go
     if (takes_part && turn->pace->needs(turn, index)) {
@@ -351,8 +347,7 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
 void members_check_leases(const struct turn *turn)
 {
     for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        uint8_t state = turn->run->roster.members[i].state;
-        if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
+        if (!roster_is_here(&turn->run->roster.members[i])) continue;
         if (turn->now_ms - turn->presence->heard_ms[i] > turn->rules->lease_ms)
             turn_set_state(turn, i, MEMBER_DROPPED);
     }

@@ -263,9 +263,7 @@ static bool refuse_too_soon(const struct turn *turn, const struct msg *in, uint3
 static void send_commits(const struct turn *turn, const struct msg *in, uint32_t member,
                          uint64_t from)
 {
-    const uint8_t state = // A stranger counts as a member that has left
-        member == NO_MEMBER ? MEMBER_WITHDRAWN : turn->run->roster.members[member].state;
-    if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
+    if (member == NO_MEMBER || !roster_is_here(&turn->run->roster.members[member])) {
         turn_refuse(turn, in, REFUSAL_NOT_MEMBER, 0,
                     "commits are sent to members of this run alone; JOIN first");
         return;

@@ -53,8 +53,7 @@ void unread_forget(struct unread *self)
 static bool is_here(const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
-    return role_takes_steps(place->role) && turn->presence->pinged[member] &&
-           (place->state == MEMBER_HEALTHY || place->state == MEMBER_PENDING);
+    return role_takes_steps(place->role) && turn->presence->pinged[member] && roster_is_here(place);
 }
 
 static bool says_so(const struct unread *self, const struct run *run, uint32_t member)

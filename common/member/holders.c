@@ -17,8 +17,8 @@ enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
 static int holds(const struct wire_member *member)
 {
     const bool replica = role_takes_steps(member->role) || member->role == ACTOR_CHECKPOINTER;
-    const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS))
+    if (!roster_is_here(member) || !member->endpoint[0] ||
+        (!replica && member->role != ACTOR_WITNESS))
         return HOLDS_NOTHING;
     return replica && member->state == MEMBER_HEALTHY ? HOLDS_ALL : MAY_HOLD;
 }

@@ -44,15 +44,10 @@ struct wire_task_counts pace_count_tasks(const struct turn *turn)
     return turn->pace->count_tasks ? turn->pace->count_tasks(turn) : (struct wire_task_counts){ 0 };
 }
 
-static bool is_here(const struct wire_member *member)
-{
-    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-}
-
 struct interval pace_held_by(const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
-    if (!is_here(place)) return (struct interval){ 0, 0 };
+    if (!roster_is_here(place)) return (struct interval){ 0, 0 };
     if (turn->pace->held_by) return turn->pace->held_by(turn->run, member);
     const bool keeps = role_takes_steps(place->role) || place->role == ACTOR_CHECKPOINTER;
     return (struct interval){ 0, keeps ? PACE_WHOLE : 0 };

@@ -58,8 +58,7 @@ static bool is_here(const struct roster *roster, const struct wire_place *place)
 {
     const struct wire_member *member = &roster->members[place->member];
     // mutant: keeping: a process that has restarted keeps what it kept
-    return member->instance == place->instance &&
-           (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
+    return member->instance == place->instance && roster_is_here(member);
 }
 
 // Its lease ran out, and no other process of its key came: it may be cut off and live.

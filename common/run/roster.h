@@ -55,6 +55,12 @@ void roster_set_state(struct roster *self, uint32_t index, uint8_t state);
 // Changes the state of all that take steps and are in `from` to `to`: when an epoch begins or ends.
 void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to);
 
+// Whether the member is here: healthy, or pending until an epoch takes it.
+static inline bool roster_is_here(const struct wire_member *member)
+{
+    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+}
+
 // Index of the member with this key, or NO_MEMBER. O(log count).
 uint32_t roster_find(const struct roster *self, const struct key *key);
 

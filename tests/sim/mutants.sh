@@ -496,7 +496,7 @@ by_unit 'leases: a trainer is left out as its servers die' coordinator_test '!is
 by_unit 'leases: a trainer is left out as another one does not link with a server' coordinator_test 'named ? named : own' 'named | own'
 by_unit 'samples that are damaged wherever they are wait for a provider that is away' bulk_server_test 'refused ? FAULT_DIGEST : FAULT_UNREACHABLE' 'refused ? FAULT_UNREACHABLE : FAULT_UNREACHABLE'
 by_unit 'keeping: a keeper ends as it cannot fetch what others keep' replica_test drop
-by_unit 'those who wait for an epoch do not count among those that hold the step' coordinator_test 'member->state != MEMBER_PENDING' 'true'
+by_unit 'those who wait for an epoch do not count among those that hold the step' coordinator_test '!roster_is_here(member)' 'member->state != MEMBER_HEALTHY'
 by_unit 'copying: the lists of copies that are given up stay' leases_member_test 'copied->step == self->list_step' 'copied->step != self->list_step + 1'
 by_unit 'leases: a trainer whose links broke waits for the epoch to end' coordinator_test 'muster_is_in_group(run, member) &&' 'muster_is_in_group(run, member) && run->step > 1 << 20 &&'
 by_unit 'leases: a group begins with a state that is not held' leases_learner_test '!self->holding ||' ''

@@ -34,8 +34,7 @@ static bool is_told(const struct network *self) { return self->untold == 0; }
 
 static bool is_there(const struct wire_member *member)
 {
-    return member->endpoint[0] &&
-           (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
+    return member->endpoint[0] && roster_is_here(member);
 }
 
 // The instant of a member's start, as it says, is the only time of day that the run's frames have.

@@ -317,7 +317,7 @@ static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32
     if (i == round->accepted_count || hash_equal(&round->accepted[i].result, &shown->name)) return;
     for (uint32_t w = 0; w < self->accepted_by_count; w++) {
         const struct wire_member *witness = &run->roster.members[self->accepted_by[w].member];
-        if (witness->state != MEMBER_HEALTHY && witness->state != MEMBER_PENDING) continue;
+        if (!roster_is_here(witness)) continue;
         outbox_mail(turn->out, witness->name, FRAME_SEND_CLAIM,
                     &(struct wire_send_claim){ shown->round, round->accepted[i].client });
         shown->asked = true;

@@ -90,8 +90,7 @@ static const struct wire_member *member_of(const struct run *run, const struct w
 static bool lives(const struct run *run, const struct wire_place *place)
 {
     const struct wire_member *member = member_of(run, place);
-    return member->instance == place->instance &&
-           (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
+    return member->instance == place->instance && roster_is_here(member);
 }
 
 static bool may_come_back(const struct run *run, const struct wire_place *place)

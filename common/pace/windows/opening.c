@@ -40,8 +40,7 @@ static bool may_enter(const struct windows *self, const struct turn *turn, uint3
     const struct run *run = turn->run;
     const struct wire_member *at = &run->roster.members[member];
     const struct stands *stands = &self->stands[member];
-    return places_servers_wanted(turn) > 0 && at->role == ACTOR_TRAINER &&
-           (at->state == MEMBER_PENDING || at->state == MEMBER_HEALTHY) &&
+    return places_servers_wanted(turn) > 0 && at->role == ACTOR_TRAINER && roster_is_here(at) &&
            // mutant: servers: a trainer that loads a state is in the next window
            stands->instance == at->instance && stands->enters && !stands->leaves &&
            (self->is_left_out[member]
