@@ -10,6 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+// The new content has its name, but that may not be durable.
+static int fail_late(const struct durable_file *self, struct why *why)
+{
+    const int error = errno;
+    return why_set(why, fault_from_errno(error),
+                   "%s is written, but its folder cannot be made durable: %s; a power cut may "
+                   "bring back what was "
+                   "there before",
+                   self->name, strerror(error));
+}
+
 static int fail(const struct durable_file *self, const char *deed, struct why *why)
 {
     const int error = errno;
@@ -67,9 +78,9 @@ int durable_file_commit(struct durable_file *self, struct why *why)
 {
     int rc = 0;
     if (failpoint("file_sync") < 0 || fsync(self->fd) < 0 || failpoint("file_rename") < 0 ||
-        renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0 ||
-        failpoint("file_renamed") < 0 || fsync(self->dir_fd) < 0)
+        renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0)
         rc = fail(self, "cannot make durable", why);
+    else if (failpoint("file_renamed") < 0 || fsync(self->dir_fd) < 0) rc = fail_late(self, why);
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
     end(self);
     return rc;
