@@ -230,8 +230,10 @@ static enum asked ask(struct bulk_client *self, struct provider_peer *peer,
         const int rc = listen_once(self, peer, question, &why, &ok);
         if (is_new && self->line.is_open && rc == 0) is_new = false, begun_ms = clock_ms();
         *ret_took_ms = (uint32_t)(clock_ms() - begun_ms);
-        if (rc == 1) peer->refused = !ok;
-        if (rc == 1) return ok ? ASKED_OK : ASKED_WRONG;
+        if (rc == 1) {
+            peer->refused = !ok;
+            return ok ? ASKED_OK : ASKED_WRONG;
+        }
         if (rc == FAULT_DENIED) snprintf(peer->said, sizeof peer->said, "%.120s", why.text);
         if (rc == FAULT_DENIED || rc == FAULT_PROTOCOL) return ASKED_WRONG;
         if (rc == 0) wait_for_line(self, rest_ms);

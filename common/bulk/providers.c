@@ -69,7 +69,8 @@ void providers_begin(struct providers *self)
 {
     self->questions++;
     for (uint32_t i = 0; i < self->count; i++) {
-        self->list[i].times = 0, self->list[i].refused = false;
+        self->list[i].times = 0;
+        self->list[i].refused = false;
         self->list[i].said[0] = 0;
     }
 }

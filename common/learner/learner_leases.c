@@ -399,7 +399,7 @@ static void form(struct learner *self)
                    work->said.group_count, work->said.place, work->config.settle_ms, &why, &blame);
     work->adds = false;
     work->formed = rc == 0;
-    // Who is in a later group than we know of has a link
+    // FAULT_NOT_NOW: there is a link to it, and it is in a later group already
     const bool cut = blame.member < GROUP_MEMBERS_MAX && rc != FAULT_NOT_NOW;
     if (rc < 0 && rc != FAULT_INTERRUPTED)
         learner_lease_broke(self, group_dead(work->group), cut ? UINT64_C(1) << blame.member : 0,

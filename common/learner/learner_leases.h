@@ -132,7 +132,7 @@ static inline struct interval learner_lease_share(const struct learner *self, ui
 // A reason as the field `because` of an answer.
 void learner_lease_because(char because[128], const struct why *why);
 
-// Says GROUP_BROKE, once in a group. `dead`: places.
+// Says GROUP_BROKE, once in a group. `dead`, `cut`: places, as bits, as in BUSY (leases.def).
 void learner_lease_broke(struct learner *self, uint64_t dead, uint64_t cut, const struct why *why);
 
 // A trainer. _begin: a group is taken. _task: takes a task, or answers that it cannot. _drop: no task is in hand any

@@ -75,7 +75,8 @@ void learner_lease_copy(struct learner *self, const struct wire_save_share *said
 {
     struct learner_copies *copies = own(self);
     const bool may = are_on(self) && serves(self) && said->number == self->lease->said.number;
-    // One that is not on record has been given up, or no other would be asked for. There may be room by now
+    // A copy that is not on record has been given up, or no other would be asked for. Where there was no room before,
+    // there may be some now
     if (may && (copies->step || !copies->next)) {
         learner_copies_forget(copies);
         prepare(self);

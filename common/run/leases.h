@@ -18,9 +18,9 @@
 // master forgot it when the last task failed). With `pass_barrier` no task of a pass is dealt while one
 // of the pass before is pending.
 //
-// A task gets a strike when its lease fails, is late, or loses its holder (not where nobody gave its samples), but one from
-// each process: a process that is not well would use up the strikes of task after task. It is dealt a task that it has
-// struck only when there is no other. Strikes count within the pass. The one after `strikes_max` gives the task
+// A task gets a strike when its lease fails, is late, or loses its holder (not where nobody gave its samples), but one
+// from each process: a process that is not well would use up the strikes of task after task. It is dealt a task that it
+// has struck only when there is no other. Strikes count within the pass. The strike after `strikes_max` gives the task
 // up; PaddlePaddle's strikes_max is 3. Each lease has room for its strike: a task is dealt only if that is there.
 //
 // A lease's time is LEASE_TIMES times the moving average of what finished tasks took, within

@@ -44,8 +44,8 @@ bool memory_save_is_newest(const struct memory_save *self);
 bool memory_save_is_whole(const struct memory_save *self, const struct roster *roster,
                           uint32_t buddies, uint32_t *ret_place);
 
-// The run is at the step that is kept, and no share is lost for certain, but the processes that are here do not have all:
-// this one keeps a part of it, and may come back. Its lease ran out, and no other process of its key came.
+// Whether to wait for this member: the run is at the step that is kept, no share is lost for certain, and those that are
+// here do not have all shares. The member keeps one, its lease ran out, and no other process of its key came.
 bool memory_save_may_keep(const struct memory_save *self, const struct run *run, uint32_t buddies,
                           uint32_t member);
 

@@ -109,7 +109,7 @@ server=$(last_to_say parameter-server shares.taken) lines=$(wc -l <run/run/logs/
 stopped=$(process_of "$server") known=$(wc -l <run/run/logs/$server.log)
 kill -STOP $stopped && wait_for_line run/run/logs/coordinator.log "$lines" "run\.lost_steps " &&
     kill -CONT $stopped && wait_for_line run/run/logs/$server.log "$known" "member\.lapsed .*joining again"
-result "a server stands still for longer than its lease: another has its place, and it joins anew"
+result "a server stands still for longer than its lease: another has its place, and it joins again"
 kill -CONT $stopped
 # Two of the three servers have a share, and each other's. All are stopped while we ask which save is the newest: else they
 # could make another one.

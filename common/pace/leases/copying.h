@@ -1,18 +1,19 @@
 #pragma once
-// copying -- memory saves of a run whose servers apply pushes at once (strategy.memory_every): no disk, and a server waits for its
-// own memcpy only.
+// copying -- memory saves of a run whose servers apply pushes at once (strategy.memory_every). They need no disk, and
+// pushes wait for a memcpy only.
 //
 //     memory_every steps ─▶ RECORD_COPY: the run's step and data position
 //          ─▶ COPY_SHARE to each server, again until BUSY says `copied`, with the list of its leaves
 //          ─▶ KEEP_SHARES with all lists, again until BUSY says `kept`: it has the shares of its `buddies` predecessors
 //          ─▶ all say one digest: RECORD_KEPT, where a run goes back to that has lost a server
 //
-// As with saves (saving.h) a share is as far as pushes have come when it is copied: it has all that the save's step says,
-// and perhaps more, which is trained again. What is not cut into shares, the number of
-// optimizer steps, is that of the first server.
+// As with saves (saving.h) a share is as far as pushes have come when it is copied: it has all that the save's step
+// says, and perhaps more, which is trained again. What is not cut into shares, the number of optimizer steps, is that
+// of the first server.
 //
-// One save is made at a time. If a server cannot copy, or the digests differ, it is given up, and the next one is made
-// when it is due. One whose shares a server never comes to fetch is asked for until the group ends. When the group ends, one that is not on record is given up.
+// One save is made at a time. If a server cannot copy, or the digests differ, the save is given up, and the next one is
+// made when it is due. If a server never comes to fetch the shares of the others, the save stays open, and no other is
+// made, until the group ends: then a save that is not on record is given up.
 //
 // Pure; part of leases_pace.c.
 

@@ -517,9 +517,9 @@ static bool keeps_first(const struct turn *turn, uint32_t member, uint64_t insta
            leases_group_place(&run->group, member, instance) != NO_MEMBER;
 }
 
-// In a group its members hold parts of a state that is no step's, until they have put it together. One that has,
-// holds all of it, also if the group was lost before all had. Where the run went back to a memory save, its keepers have
-// it (seed 16701).
+// In a group its members hold parts of a state that is no step's, until they have put it together. One that has, holds
+// all of it, also if the group was lost before all had. If the run went back to a memory save, its keepers have it (seed
+// 16701).
 static bool took_part(const struct turn *turn, uint32_t member)
 {
     const uint64_t instance = turn->run->roster.members[member].instance;

@@ -22,9 +22,9 @@
 //     strike. The others go on, as long as one is left, whatever min_clients says: that many are needed to begin.
 //     A process gives a task one strike; and one that has failed three tasks in a row gets none, and is in no group, until
 //     it is started again (leases_is_unwell). A trainer ends itself then, so that it is.
-//     One that lives, and whose links to the servers broke, links anew in the next group. The epoch ends for it, as for
-//     a joiner. If that happens in two groups in a row it is in no group for a while (muster_note_cuts): a
-//     pair that stays cut off stops nobody else.
+//     A trainer that lives, and whose links to the servers broke, gets new links in the next group. The epoch ends for
+//     it, as for a joiner. If its links break in two groups in a row it is in no group for a while (muster_note_cuts):
+//     a trainer and a server that stay cut off from each other stop nobody else.
 //  5. A server that dies, or cannot go on, takes its share of the state along: the epoch ends at once, and the run goes
 //     back to the newest state that is kept, in memory or on disk. Its place is named.
 //  6. The end of an epoch: no more tasks are dealt; those that are out are waited for, at most until they are late;
@@ -56,11 +56,9 @@
 #include "common/pace/pace.h"
 
 enum {
-    LEASES_BARRIERS =
-        20, // A trainer that waits ends an epoch that lasts at least so many of its barriers
-    LEASES_CUTS = 2, // A trainer whose links break in so many groups in a row is in none
-    LEASES_CUT_TIMES =
-        20, // ... for so many times step_timeout: a group that does not form costs one
+    LEASES_BARRIERS = 20,  // A trainer that waits ends an epoch that is so many of its barriers old
+    LEASES_CUTS = 2,       // A trainer whose links break in so many groups in a row is in none
+    LEASES_CUT_TIMES = 20, // ... for so many step_timeouts: a group that does not form costs one
     LEASES_BLAME_BEATS = 2, // Whom others call dead has so many heartbeats to show that it is not
 };
 
@@ -74,7 +72,7 @@ struct busy {
     bool broken, leaves;
     char because[128]; // Why it is broken
     uint64_t dead;     // Places of group `number`, as bits
-    uint64_t cut;      // The same
+    uint64_t cut;      // The place that it has no link with, as a bit
     struct wire_share_saved saved;
     struct wire_share_copied copied; // In memory
     struct wire_share_saved kept;
@@ -108,8 +106,7 @@ struct lease_pace {
     // By index in the roster: a process, and how many tasks it has failed in a row.
     uint64_t failing[MEMBERS_MAX];
     uint8_t failures[MEMBERS_MAX];
-    // The same: the links of a trainer's process, which is in no group before then
-    struct cut_off cut_off[MEMBERS_MAX];
+    struct cut_off cut_off[MEMBERS_MAX];     // By index in the roster
     uint64_t ended[LEASES_GROUP_MAX];        // Its newest lease whose end was acknowledged
     uint64_t blamed_ms[LEASES_GROUP_MAX];    // Others call it dead since then; 0: nobody does
     struct wire_lags lags[LEASES_GROUP_MAX]; // Of its pushes, as it said last

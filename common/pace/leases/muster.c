@@ -1,4 +1,5 @@
-// muster -- lists who may be in a group, says what is missing, and how long a joiner waits.
+// muster -- lists who may be in a group, says what is missing, counts whose links break, and says for whom the epoch ends
+// and when.
 
 #include "common/pace/leases/muster.h"
 #include <inttypes.h>
@@ -220,9 +221,9 @@ static void note_cut(struct lease_pace *self, const struct turn *turn, const str
         turn->run->roster.members[at->member].name, time_ms / 1000);
 }
 
-// Places of trainers whose links broke, or did not form. A server that names trainers decides: they and the others break
-// as it does. If a server is dead, or cannot go on for another reason, it is not the trainers' links. Whether that is so
-// is for *ret_known.
+// Places of trainers whose links broke, or did not form. If a server names trainers, it is those: the group does not form
+// for the others either, so they say that theirs broke, too. Else each is believed of itself. *ret_known is false if a
+// server is dead, or cannot go on for another reason: then nothing is known of the trainers' links.
 static uint64_t find_cuts(const struct lease_pace *self, const struct turn *turn, bool *ret_known)
 {
     const struct wire_group *group = &leases_run_of(turn->run)->group;
@@ -253,7 +254,7 @@ void muster_note_cuts(struct lease_pace *self, const struct turn *turn)
         note_cut(self, turn, &group->group[i], cuts & leases_bit(i));
 }
 
-// A trainer whose links to the servers broke: it gets no task in this group, and links anew in the next.
+// A trainer whose links to the servers broke: it gets no task in this group, and new links in the next.
 static bool is_cut_off(const struct lease_pace *self, const struct run *run, uint32_t member)
 {
     const struct busy *busy = &self->busy[member];
@@ -278,12 +279,13 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
     const struct run *run = turn->run;
     // mutant: leases: a joiner ends a young epoch
     if (!soon && muster_wait_ms(self, turn) > 0) return NO_MEMBER;
+    const bool may_join = has_room(turn);
     for (uint32_t i = 0; i < run->roster.count; i++) {
         if (muster_cut_ms(self, turn, i) > 0) continue;
         if (is_cut_off(self, run, i) && may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
             return i;
         // One that was dropped and has come back gets no task in this group
-        if (!has_room(turn) || muster_is_in_group(run, i)) continue;
+        if (!may_join || muster_is_in_group(run, i)) continue;
         if (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
             may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
             return i;

@@ -3,6 +3,7 @@
 //
 //     here, links known ─▶ healthy when Warmup begins ─▶ holds the state ─▶ in the group
 //     a server too many stays pending: it takes the place of one that dies
+//     a trainer whose links break in two groups in a row is in none for a while (LEASES_CUT_TIMES)
 //
 // Of the servers those of the newest group go first, so that a spare does not drive out one that has the run's state.
 //
@@ -23,7 +24,7 @@ const char *muster_lacks(struct lease_pace *self, const struct turn *turn);
 // The group has ended: counts whose links broke in it, or did not form, and who is in no group for a while.
 void muster_note_cuts(struct lease_pace *self, const struct turn *turn);
 
-// How long this trainer is in no group any more, as its links broke; 0: it may be in one.
+// For how many ms more this trainer is in no group, since its links broke; 0: it may be in one.
 uint64_t muster_cut_ms(const struct lease_pace *self, const struct turn *turn, uint32_t member);
 
 // Whether a healthy epoch begins without this member.
