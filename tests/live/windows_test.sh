@@ -62,7 +62,7 @@ ends_alike()
 # part that is not empty is a file of its own.
 shares_alone()
 {
-    local root last floats step parts
+    local root last floats step parts counted=0
     root=$(ls -d demo/saves/* | grep -v train) last=$(ls -d "$root"/step-* | tail -n 1)
     floats=$(sed -n 's/.* learner.memory parameters=\([0-9]*\) .*/\1/p' demo/run/logs/trainer-1.log | head -n 1)
     # "save.written step=200 bytes=393224 .. of the 3 members ..", "save.whole step=200 bytes=393224 .. parts=3 .."
@@ -74,10 +74,13 @@ shares_alone()
     # A file for each part that is not empty; a step that was saved again, after going back, by its newest save
     cat demo/run/logs/trainer-*.log | grep " save\.whole " | sort | sed -n 's/.* step=\([0-9]*\) .* parts=\([0-9]*\).*/\1 \2/p' |
         awk -v n="$floats" '{ leaves = int((n + 16383) / 16384); parts[$1] = $2 < leaves ? $2 : leaves }
-            END { for (step in parts) printf "step-%08d %d\n", step, parts[step] }' >whole
+            END { for (step in parts) printf "step-%08d %d\n", step, parts[step] }' >told
     while read -r step parts; do
-        [ ! -d "$root/$step" ] || [ "$(ls "$root/$step" | grep -c '^parameters\.')" = "$parts" ] || { echo "$step: not $parts parts"; return 1; }
-    done <whole
+        [ -d "$root/$step" ] || { echo "$step is gone"; return 1; }
+        [ "$(ls "$root/$step" | grep -c '^parameters\.')" = "$parts" ] || { echo "$step: not $parts parts"; return 1; }
+        counted=$((counted + 1))
+    done <told
+    [ "$counted" -ge 2 ] || { echo "$counted saves were looked at"; return 1; }
     "$bin/shoal" checkpoint show "$last" >shown || return 1
     grep -q "^  model.norm.weight  *\[64\]  *[0-9]*-[0-9]*$" shown &&
         [ "$(grep -c "^\(parameters\|adamw-[mv]\)  *reshard  *$floats x 4 B  0-[0-9]* " shown)" = 3 ] || { cat shown; return 1; }
