@@ -3,7 +3,7 @@
 // tasks to a trainer, and the order to put the state together.
 //
 //     TAKE_GROUP ─▶ a server: its share of the moments ─▶ the group is formed ─▶ questions are answered
-//                   a trainer                          ─▶                     ─▶ pull, tasks, TASK_TRAINED of each
+//                   a trainer                          ─▶ GROUP_FORMED        ─▶ pull, tasks, TASK_TRAINED of each
 //     SETTLE_GROUP ─▶ each member holds all of the state again ─▶ GROUP_SETTLED
 //     TAKE_SHARE   ─▶ a server saves its share of it, in the midst of the group or behind SETTLE_GROUP ─▶ SHARE_TAKEN
 //     END_GROUP
@@ -399,6 +399,9 @@ static void form(struct learner *self)
                    work->said.group_count, work->said.place, work->config.settle_ms, &why, &blame);
     work->adds = false;
     work->formed = rc == 0;
+    if (work->formed)
+        worker_answer(self->worker, FRAME_GROUP_FORMED,
+                      &(struct wire_group_formed){ work->said.number });
     // FAULT_NOT_NOW: there is a link to it, and it is in a later group already
     const bool cut = blame.member < GROUP_MEMBERS_MAX && rc != FAULT_NOT_NOW;
     if (rc < 0 && rc != FAULT_INTERRUPTED)

@@ -1,4 +1,5 @@
-// leases_learner -- a group that is not in step, as events. A trainer computes its task for a while, and then pushes it
+// leases_learner -- a group that is not in step, as events. It forms: each member waits until all others have come to it
+// and no link is cut, and says with whom none stood when the time was over. A trainer computes its task for a while, and then pushes it
 // to one server after the other: each adds it to its share when it comes. Between any two pushes a process may die, and a
 // link may be cut: then the trainer tries again for a while, and says that it cannot go on. A server that is told to settle
 // applies no push any more. When all members of the attempt have come to it, what their servers have is the state, and each
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL, COPIED_SHARE, STARVE };
+enum what { FORM, PUSH, LOOK, MEET, TOGETHER, WRITTEN, FAIL, COPIED_SHARE, STARVE };
 enum { PUSH_MS = 4000, FAILS_OF_1000 = 20 };
 
 static struct sim_group *group_of(struct sim *self, uint8_t id)
@@ -47,10 +48,10 @@ static struct sim_group *peer(struct sim *self, const struct sim_group *group, u
     return !is_dead(self, group, place) && other->number == group->number ? other : NULL;
 }
 
-static void say_broke(struct sim *self, uint8_t id, uint64_t dead, const char *why)
+static void say_broke(struct sim *self, uint8_t id, uint64_t dead, uint64_t cut, const char *why)
 {
     struct sim_group *group = group_of(self, id);
-    struct wire_group_broke broke = { .number = group->number, .dead = dead };
+    struct wire_group_broke broke = { .number = group->number, .dead = dead, .cut = cut };
     snprintf(broke.because, sizeof broke.because, "%s", why);
     group->broken = true;
     group->lease = 0;
@@ -79,6 +80,7 @@ static void take(struct sim *self, uint8_t id, const struct wire_take_group *job
                                  .count = job->group_count,
                                  .servers = job->servers,
                                  .born_unix_ms = job->born_unix_ms,
+                                 .forming_ms = self->now_ms,
                                  .turn = group->turn + 1 };
     for (uint32_t i = 0; i < job->group_count; i++) {
         group->nodes[i] = node_of(self, &job->group[i].key);
@@ -88,7 +90,45 @@ static void take(struct sim *self, uint8_t id, const struct wire_take_group *job
     group->began = learner->digest;
     learner->holding = false;
     copies_begin_group(self, id, job);
+    to_self(self, id, FORM, between(self, 1, chance(self, 30) ? 3000 : 50));
     to_self(self, id, LOOK, between(self, 500, 2000));
+}
+
+// There is a link to it, and it is in a later group already.
+static bool is_further(struct sim *self, const struct sim_group *group, uint32_t place)
+{
+    return !is_dead(self, group, place) &&
+           group_of(self, group->nodes[place])->number > group->number;
+}
+
+// The first place with which no link stands; NO_MEMBER: all do.
+static uint32_t without_link(struct sim *self, uint8_t id)
+{
+    const struct sim_group *group = group_of(self, id);
+    for (uint32_t i = 0; i < group->count; i++)
+        if (i != group->place &&
+            (!peer(self, group, i) || words_are_cut(self, id, group->nodes[i])))
+            return i;
+    return NO_MEMBER;
+}
+
+// A port that refuses is believed if that process was linked before, and else asked until the time is over.
+static void form(struct sim *self, uint8_t id)
+{
+    struct sim_group *group = group_of(self, id);
+    if (group->formed || group->broken || group->frozen) return;
+    const uint32_t place = without_link(self, id);
+    if (place == NO_MEMBER) {
+        group->formed = true;
+        learner_says(self, id, FRAME_GROUP_FORMED, &(struct wire_group_formed){ group->number });
+        return;
+    }
+    const bool is_late = self->now_ms - group->forming_ms > leases_settle_ms(self);
+    if (is_dead(self, group, place) && (is_late || chance(self, 200)))
+        say_broke(self, id, bit(place), bit(place), "no link: connection refused");
+    else if (is_late)
+        say_broke(self, id, 0, is_further(self, group, place) ? 0 : bit(place), "no link");
+    else to_self(self, id, FORM, between(self, 50, 300));
 }
 
 static void end(struct sim *self, uint8_t id, const struct wire_end_group *job)
@@ -109,7 +149,7 @@ static void look(struct sim *self, uint8_t id)
     if (group->broken || group->frozen || group->place >= first_server(group)) return;
     for (uint32_t i = first_server(group); i < group->count; i++)
         if (is_dead(self, group, i)) dead |= bit(i);
-    if (dead) say_broke(self, id, dead, "a parameter server is dead");
+    if (dead) say_broke(self, id, dead, 0, "a parameter server is dead");
     else to_self(self, id, LOOK, between(self, 500, 2000));
 }
 
@@ -137,6 +177,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train_task *jo
     struct sim_group *group = group_of(self, id);
     const bool slow = self->plan.slow == id && faulty(self);
     if (!group->number || group->broken) return; // GROUP_BROKE says more
+    ensure(group->formed);                       // A task's time runs from when it is dealt
     check_task_taken(self, id, job);
     group->lease = group->newest = job->lease;
     group->samples = interval_list_total(job->samples, job->samples_count);
@@ -159,12 +200,13 @@ static void push(struct sim *self, uint8_t id)
     struct sim_group *server = peer(self, group, place);
     if (group->since_ms == 0) group->since_ms = self->now_ms;
     if (is_dead(self, group, place)) {
-        say_broke(self, id, bit(place), "a parameter server is dead");
+        say_broke(self, id, bit(place), 0, "a parameter server is dead");
         return;
     }
-    if (!server || server->frozen || words_are_cut(self, id, group->nodes[place])) {
+    if (!server || !server->formed || server->frozen ||
+        words_are_cut(self, id, group->nodes[place])) {
         if (self->now_ms - group->since_ms > PUSH_MS)
-            say_broke(self, id, 0, "a parameter server does not answer");
+            say_broke(self, id, 0, 0, "a parameter server does not answer");
         else to_self(self, id, PUSH, between(self, 100, 600));
         return;
     }
@@ -348,6 +390,7 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
     else if (word->window != group->number) return;
     else if (word->what == TOGETHER) be_together(self, id, word);
     else if (word->what == LOOK) look(self, id);
+    else if (word->what == FORM) form(self, id);
     else if (word->turn != group->turn) return;
     else if (word->what == PUSH) push(self, id);
     else if (word->what == FAIL) say_trained(self, id, false, false, "it cannot");

@@ -488,6 +488,11 @@ by_unit 'leases: a server that stood by drives out one that has the state' coord
     'muster_is_in_group(turn->run, i) ?' 'old > 0 ?'
 by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
 by_unit 'leases: a group settles once more after a crash' leases_group_test drop
+by_unit 'leases: a task is asked for before the links stand' leases_member_test 'self->formed && ' ''
+by_unit 'leases: the links of an earlier group will do' leases_member_test \
+    'said->number != self->in_hand' 'said->number == 0'
+by_unit 'leases: the time that trainers waited for the last task is not counted' coordinator_test \
+    '!deals_none' '!deals_none || self->barrier_epoch != next'
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
 by_unit 'leases: a trainer whose links break in each group is in the next one' coordinator_test \
     'turn->now_ms < cut->until_ms' 'turn->now_ms > cut->until_ms'

@@ -411,11 +411,13 @@ struct sim_group {
     uint32_t place, count, servers;
     uint8_t nodes[NODES_MAX];
     uint64_t instances[NODES_MAX];
+    bool formed;                     // Its links stand
     bool broken, frozen;             // It has said so; a server applies no push any more
     struct hash began;               // The state when it began
     struct hash share;               // Of a server: all pushes since; none: there were none
     uint64_t lease, newest, samples; // lease 0: no task is in hand
     uint32_t pushed;                 // To so many servers
+    uint64_t forming_ms;             // When it was taken
     uint64_t since_ms;               // When it began to push to the next one
     uint64_t turn;                   // Of the words to itself that count
     struct wire_close_group closing; // The newest attempt; 0: none

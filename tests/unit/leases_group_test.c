@@ -207,6 +207,7 @@ static void take_group(uint8_t id, const struct wire_take_group *job)
     node->group = job->number;
     node->lease = 0;
     node->closing = (struct wire_close_group){ 0 };
+    answer(id, FRAME_GROUP_FORMED, &(struct wire_group_formed){ job->number }, 5 + draw(50));
 }
 
 static bool has_group(const struct group *group, uint32_t place, uint64_t number)

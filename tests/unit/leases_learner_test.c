@@ -87,6 +87,12 @@ static struct here begin(uint32_t trainers)
     return at;
 }
 
+static void hear_formed(struct member *at)
+{
+    const struct wire_group_formed *said = hear_kind(at, FRAME_GROUP_FORMED);
+    assert_int_equal(said->number, next_group);
+}
+
 static float rate_at(uint64_t step) { return rate / (float)(1 + step); }
 
 static void give(const struct here *at, struct member *trainer, struct interval samples)
@@ -914,6 +920,7 @@ static void a_task_in_hand_is_given_up(void **unused)
     struct here at = begin(2);
     for (int round = 0; round < 3; round++) {
         if (round > 0) take(&at, SERVERS);
+        for (uint32_t i = 0; i < at.count; i++) hear_formed(at.group[i]);
         train_two(&at, 1, 2);
         for (int t = 0; t < 2; t++) give(&at, at.group[t], (struct interval){ 0, SAMPLES });
         at.step += 3;

@@ -143,9 +143,7 @@ void closing_hear(struct lease_pace *self, const struct turn *turn, const struct
 static void tell_attempt(struct lease_pace *self, const struct turn *turn, uint64_t places)
 {
     self->tell_ms = turn->now_ms + turn->rules->heartbeat_ms;
-    for (uint32_t i = 0; i < group_of(turn)->group_count; i++)
-        if (places & leases_bit(i))
-            outbox_mail(turn->out, name_of(turn, i), FRAME_CLOSE_GROUP, &own(turn)->closing);
+    leases_mail(turn, places, FRAME_CLOSE_GROUP, &own(turn)->closing);
 }
 
 // An attempt that is on record is told, for the first time in this life.

@@ -110,10 +110,7 @@ static void tell_copy(struct lease_pace *self, const struct turn *turn, uint64_t
                                            .kept_step = memory->kept.at.step,
                                            .kept_in = memory->kept_in };
     self->copy_tell_ms = turn->now_ms + turn->rules->heartbeat_ms;
-    for (uint32_t i = 0; i < own(turn)->group.group_count; i++)
-        if (places & leases_bit(i))
-            outbox_mail(turn->out, turn->run->roster.members[own(turn)->group.group[i].member].name,
-                        FRAME_COPY_SHARE, &order);
+    leases_mail(turn, places, FRAME_COPY_SHARE, &order);
 }
 
 // The lists of all servers, in the order of their places.
@@ -127,10 +124,7 @@ static void tell_keep(struct lease_pace *self, const struct turn *turn, uint64_t
     self->copy_tell_ms = turn->now_ms + turn->rules->heartbeat_ms;
     for (uint32_t i = 0; i < group->group_count; i++)
         if (owners(turn) & leases_bit(i)) lists[order.lists_count++] = copied(self, turn, i)->list;
-    for (uint32_t i = 0; i < group->group_count; i++)
-        if (places & leases_bit(i))
-            outbox_mail(turn->out, turn->run->roster.members[group->group[i].member].name,
-                        FRAME_KEEP_SHARES, &order);
+    leases_mail(turn, places, FRAME_KEEP_SHARES, &order);
 }
 
 static void put_kept(const struct lease_pace *self, const struct turn *turn)

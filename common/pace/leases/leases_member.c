@@ -287,6 +287,14 @@ static void hear_fetched(struct leases_member *self, const struct member_turn *t
     self->say_ms = 0;
 }
 
+static void hear_formed(struct leases_member *self, const struct wire_group_formed *said)
+{
+    // mutant: leases: the links of an earlier group will do
+    if (said->number != self->in_hand) return;
+    self->formed = true;
+    self->ask_ms = 0;
+}
+
 static void hear_broke(struct leases_member *self, const struct member_turn *turn)
 {
     const struct wire_group_broke *said = turn->in->body;
@@ -313,6 +321,7 @@ static void hear_learner(struct leases_member *self, const struct member_turn *t
     case FRAME_LINKS: hear_links(self, turn->in->body); break;
     case FRAME_TASK_TRAINED: hear_trained(self, turn); break;
     case FRAME_GROUP_SETTLED: hear_settled(self, turn); break;
+    case FRAME_GROUP_FORMED: hear_formed(self, turn->in->body); break;
     case FRAME_GROUP_BROKE: hear_broke(self, turn); break;
     case FRAME_SHARE_TAKEN: hear_share(self, turn->in->body); break;
     case FRAME_COPY_TAKEN: hear_copied(self, turn); break;
@@ -396,6 +405,7 @@ static void take(struct leases_member *self, const struct member_turn *turn)
     self->busy = busy;
     self->in_hand = job.number;
     self->epoch = self->group.epoch;
+    self->formed = false;
     self->lease = self->newest = self->end.lease = 0;
     self->closing = (struct wire_close_group){ 0 };
     self->settled = (struct wire_settled){ 0 };
@@ -476,8 +486,10 @@ static void say_end(struct leases_member *self, const struct member_turn *turn)
 static void get_task(struct leases_member *self, const struct member_turn *turn)
 {
     const struct member *member = turn->member;
-    if (is_server(member) || self->lease || self->end.lease || self->closing.attempt ||
-        self->busy.broken || member->leaving || !is_due(&self->ask_ms, turn))
+    // mutant: leases: a task is asked for before the links stand
+    const bool can_train = self->formed && !self->busy.broken && !self->closing.attempt;
+    if (is_server(member) || !can_train || self->lease || self->end.lease || member->leaving ||
+        !is_due(&self->ask_ms, turn))
         return;
     outbox_mail(turn->out, "coordinator", FRAME_GET_TASK,
                 &(struct wire_get_task){ member->instance, self->in_hand, self->newest });

@@ -2,8 +2,9 @@
 // leases_member -- the member's half of leases: gives its learner the group and one task after the other, and tells
 // the coordinator what came of them.
 //
-//     nothing in hand ──GROUP, its step is held──▶ in hand: GET_TASK ─▶ TASK ─▶ TRAIN_TASK ─▶ TASK_TRAINED ─▶ TASK_END
-//            ▲                                       │ CLOSE_GROUP ─▶ SETTLE_GROUP ─▶ GROUP_SETTLED ─▶ SETTLED
+//     nothing in hand ──GROUP, its step is held──▶ in hand: TAKE_GROUP ─▶ GROUP_FORMED
+//            ▲                                       │ GET_TASK ─▶ TASK ─▶ TRAIN_TASK ─▶ TASK_TRAINED ─▶ TASK_END
+//            │                                       │ CLOSE_GROUP ─▶ SETTLE_GROUP ─▶ GROUP_SETTLED ─▶ SETTLED
 //            │                                       │ SAVE_SHARE, to a server ─▶ TAKE_SHARE ─▶ SHARE_TAKEN ─▶ BUSY
 //            │                                       │ COPY_SHARE, to a server ─▶ TAKE_COPY ─▶ COPY_TAKEN ─▶ BUSY
 //            │                                       │ KEEP_SHARES ─▶ GIVE_LISTS ─▶ LISTED ─▶ the keeper ─▶ BUSY
@@ -13,6 +14,8 @@
 // learner is busy: nothing is loaded, pinned or told (replica.applying). When it is over, the state that was put
 // together is that of the run's step; a member that has put none together drops what it has and fetches the pinned
 // step.
+//
+// A trainer asks for a task once its links stand: the time of a task runs from when it is dealt.
 //
 // What is said by mail may be lost: TASK_END is said again until it is answered, SETTLED until the group is over,
 // GET_TASK and BUSY once a heartbeat. What comes under an old number is ignored.
@@ -32,6 +35,7 @@ struct leases_member {
     struct wire_place places[LEASES_GROUP_MAX];
     uint64_t in_hand; // The group that the learner has; 0: none
     uint64_t epoch;   // Of that one
+    bool formed;      // The links of that one stand
     uint64_t over;    // Groups up to this are not begun (again)
 
     uint64_t lease, newest;   // In the learner's hands, 0: none; and the newest that it has got

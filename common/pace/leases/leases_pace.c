@@ -62,6 +62,15 @@ uint64_t leases_able(const struct lease_pace *self, const struct run *run)
     return able;
 }
 
+void leases_mail(const struct turn *turn, uint64_t places, uint16_t kind, const void *body)
+{
+    const struct wire_group *group = &own(turn)->group;
+    for (uint32_t i = 0; i < group->group_count; i++)
+        if (places & leases_bit(i))
+            outbox_mail(turn->out, turn->run->roster.members[group->group[i].member].name, kind,
+                        body);
+}
+
 uint32_t leases_sender(const struct turn *turn, const struct msg *in, uint64_t instance)
 {
     const uint32_t member = turn_member(turn, in);
@@ -210,7 +219,7 @@ static const char *why_over(struct lease_pace *self, const struct turn *turn)
 
 static const char *end_epoch(struct lease_pace *self, const struct turn *turn, const char *cause)
 {
-    muster_barrier_begin(self, turn);
+    muster_barrier_over(self, turn);
     muster_note_cuts(self, turn);
     self->missed[0] = 0;
     self->pushes_ms = 0; // The last ones of this group
@@ -284,6 +293,7 @@ static const char *settle(void *state, const struct turn *turn)
     if ((cause = closing_lost(self, turn))) return end_epoch(self, turn, cause);
     dealing_return(self, turn);
     cause = why_over(self, turn);
+    muster_barrier_look(self, turn, cause != NULL);
     const bool closes = cause && own(turn)->leases.count == 0;
     saving_look(self, turn, !cause);
     copying_look(self, turn, !cause);
@@ -372,10 +382,7 @@ static void resume(void *state, const struct turn *turn)
     struct lease_pace *self = state;
     const struct lease_rules rules = leases_rules_of(leases_config(turn->rules));
     // When this Warmup began is not known any more
-    if (turn->run->phase == PHASE_WARMUP) {
-        self->barrier_began_ms = turn->now_ms;
-        self->barrier_epoch = turn->run->epoch;
-    }
+    if (turn->run->phase == PHASE_WARMUP) muster_barrier_resume(self, turn);
     self->barrier_ended_ms = turn->presence->epoch_began_ms;
     // mutant: leases: after a restart a joiner ends the epoch at once
     self->barrier_ms = own(turn)->group.barrier_ms;

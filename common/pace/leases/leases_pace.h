@@ -119,8 +119,8 @@ struct lease_pace {
     uint64_t copy_tell_ms; // The same for copies in memory
     bool copy_keeps;       // They were told to keep one another's, and not to copy
     uint64_t looked_ms;    // When the clock was looked at last
-    // The newest barrier, as windows has it.
-    uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms, barrier_epoch;
+    // The newest barrier, as windows has it. _closing_ms: of it, until the group was over.
+    uint64_t barrier_began_ms, barrier_closing_ms, barrier_ended_ms, barrier_ms, barrier_epoch;
     char lacks[224], missed[224]; // For the owner; "": nothing
 };
 
@@ -149,6 +149,9 @@ const char *leases_why_unable(const struct lease_pace *self, const struct wire_p
 
 // Its places in the open group that are able, as bits.
 uint64_t leases_able(const struct lease_pace *self, const struct run *run);
+
+// Mails this to the members in these places of the open group, as bits.
+void leases_mail(const struct turn *turn, uint64_t places, uint16_t kind, const void *body);
 
 // The sender's index in the roster, if it is the process that the roster has there; else NO_MEMBER, and an older one
 // is refused.

@@ -293,10 +293,31 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
     return NO_MEMBER;
 }
 
-void muster_barrier_begin(struct lease_pace *self, const struct turn *turn)
+static void begin_barrier(struct lease_pace *self, const struct turn *turn, uint64_t epoch)
 {
     self->barrier_began_ms = turn->now_ms;
-    self->barrier_epoch = turn->run->epoch + 1;
+    self->barrier_closing_ms = 0;
+    self->barrier_epoch = epoch;
+}
+
+// Why no task is dealt may go away, as a joiner leaves.
+void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool deals_none)
+{
+    const uint64_t next = turn->run->epoch + 1;
+    // mutant: leases: the time that trainers waited for the last task is not counted
+    if (!deals_none) self->barrier_epoch = 0;
+    else if (self->barrier_epoch != next) begin_barrier(self, turn, next);
+}
+
+void muster_barrier_over(struct lease_pace *self, const struct turn *turn)
+{
+    muster_barrier_look(self, turn, true);
+    self->barrier_closing_ms = turn->now_ms - self->barrier_began_ms;
+}
+
+void muster_barrier_resume(struct lease_pace *self, const struct turn *turn)
+{
+    begin_barrier(self, turn, turn->run->epoch);
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -311,7 +332,8 @@ void muster_barrier_end(struct lease_pace *self, const struct turn *turn)
     const uint64_t warmup_ms = turn->now_ms - presence->epoch_began_ms;
     const bool is_whole = self->barrier_began_ms && turn->run->epoch == self->barrier_epoch;
     const uint64_t all_ms = is_whole ? turn->now_ms - self->barrier_began_ms : warmup_ms;
-    const uint64_t most_ms = (uint64_t)rules->cooldown_ms + rules->waiting_ms + warmup_ms;
+    const uint64_t most_ms =
+        self->barrier_closing_ms + rules->cooldown_ms + rules->waiting_ms + warmup_ms;
     const uint64_t in_vain_ms = presence->ready_ms ? turn->now_ms - presence->ready_ms : 0;
     self->barrier_ms = least(all_ms, most_ms) - least(in_vain_ms, least(all_ms, most_ms));
     self->barrier_ended_ms = turn->now_ms;

@@ -37,6 +37,9 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
 // Until a joiner may end the epoch; 0: it may now.
 uint64_t muster_wait_ms(const struct lease_pace *self, const struct turn *turn);
 
-// A barrier begins: the epoch is over. And ends: a group begins.
-void muster_barrier_begin(struct lease_pace *self, const struct turn *turn);
+// What the end of an epoch costs is measured from the moment when no task is dealt any more (_look), through the end of
+// the group (_over), until the next one begins (_end). _resume: the coordinator was started in Warmup.
+void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool deals_none);
+void muster_barrier_over(struct lease_pace *self, const struct turn *turn);
+void muster_barrier_resume(struct lease_pace *self, const struct turn *turn);
 void muster_barrier_end(struct lease_pace *self, const struct turn *turn);

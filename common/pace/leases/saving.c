@@ -79,10 +79,7 @@ static void tell(struct lease_pace *self, const struct turn *turn, uint64_t plac
     const struct leases_run *leases = own(turn);
     const struct wire_save_share order = { leases->save_number, leases->save_step };
     self->save_tell_ms = turn->now_ms + turn->rules->heartbeat_ms;
-    for (uint32_t i = 0; i < leases->group.group_count; i++)
-        if (places & leases_bit(i))
-            outbox_mail(turn->out, turn->run->roster.members[leases->group.group[i].member].name,
-                        FRAME_SAVE_SHARE, &order);
+    leases_mail(turn, places, FRAME_SAVE_SHARE, &order);
 }
 
 void saving_look(struct lease_pace *self, const struct turn *turn, bool goes_on)
