@@ -126,7 +126,7 @@ int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct has
 static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t count,
                         uint64_t first, struct why *why)
 {
-    ensure(self->config.trains && count >= 1);
+    ensure(self->config.trains && !self->config.serves && count >= 1);
     const size_t row = (size_t)self->config.seq + 1;
     for (size_t i = 0; i < count * row; i++)
         if (tokens[i] >= self->config.shape.vocab)

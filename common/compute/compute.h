@@ -55,6 +55,7 @@ struct compute_config {
     uint32_t lanes;            // Of compute_gradient_lanes; 0: it is not called
     uint32_t node_lanes;       // The most of them that a node has; 0: all
     bool trains;               // Else it only holds parameters
+    bool serves;               // It trains with gradients that others compute: no compute_gradient
     // Of the products on a CPU (gemm.h). A GPU computes GEMM_FLOAT32 so, and all else in bf16 of its own.
     enum gemm_precision precision;
     bool recompute; // CPU: of model_options

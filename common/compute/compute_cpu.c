@@ -39,7 +39,8 @@ static uint32_t scratch_count(const struct compute_config *config)
                                                     config->batch_max, config->micro_batch)
                                : 0;
     const uint32_t most = lanes > portions ? lanes : portions;
-    return !config->trains || (most == 1 && config->lends) ? 0 : most; // One can be lent
+    if (!config->trains || config->serves) return 0;
+    return most == 1 && config->lends ? 0 : most; // One can be lent
 }
 
 // For a gradient: vectors of its own, or the one that is lent.
@@ -56,6 +57,7 @@ struct compute_memory compute_cpu_memory(const struct compute_config *config)
     memory.host += config->vectors * interval_length(config->state) * sizeof(float);
     if (!config->trains) return memory;
     memory.host += (1 + scratch_count(config)) * vector;
+    if (config->serves) return memory;
     memory.host += model_memory_bytes(&config->shape, &options, pool_threads(config->pool));
     return memory;
 }
@@ -195,8 +197,9 @@ static int take_memory(struct cpu *self, struct why *why)
                        " takes less",
                        compute_cpu_memory(config).host >> 20);
     const struct model_options options = model_options_of(config);
-    return config->trains ? model_new(&config->shape, &options, config->pool, why, &self->model)
-                          : 0;
+    return config->trains && !config->serves
+               ? model_new(&config->shape, &options, config->pool, why, &self->model)
+               : 0;
 }
 
 int compute_cpu_new(const struct compute_config *config, struct why *why, compute_t **ret_compute)

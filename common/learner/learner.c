@@ -60,6 +60,9 @@ static int open_optimizer(struct learner *self, struct why *why)
     return optimizer_new(self->optimizer_kind, &place, &self->settings, why, &self->optimizer);
 }
 
+// The code and its libraries, as the system counts them: 15 to 16 MiB of a trainer and of a server.
+enum { PROGRAM_MEMORY = 16 << 20 };
+
 static uint32_t pins_of(const struct learner *self)
 {
     return self->strategy->pins ? self->strategy->pins : 1;
@@ -85,20 +88,25 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .precision = products_precision(self->config.products),
                                        .pool = self->pool };
     config->sparse = learner_away_is_on(self);
+    config->serves = options->serves;
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
     const uint64_t saved = options->checkpoint_root != NULL;
     const uint64_t copies =
         self->pins_in_files ? 0 : (pins_of(self) + 1 + saved) * state_cut_room(&self->cut);
-    uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
+    uint64_t beside = PROGRAM_MEMORY + copies +
+                      state_cut_leaves(&self->cut) * sizeof *self->leaves +
                       optimizer_memory(self->optimizer, &options->device);
     uint64_t later = 0;
     if (self->strategy->memory) beside += self->strategy->memory(self, &later);
+    // A run's first parameters come to a server in one piece; in its first group it has a share of them
+    const uint64_t whole = learner_away_has_parameters(self) ? self->floats * sizeof(float) : 0;
+    later = later > whole ? later : whole;
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
         // What members share out takes memory as far as it is written to. The strategy counts it
-        memory.host -= learner_away_moments(self, (struct interval){ 0, self->floats });
+        memory.host -= learner_away_bytes(self, (struct interval){ 0, self->floats });
         if (free_bytes == 0 || memory.host + beside + later <= free_bytes) break;
     }
     const uint64_t host = memory.host + beside;

@@ -43,6 +43,7 @@ struct learner_options {
     uint32_t threads;             // 1..64
     uint32_t micro_batch;         // Sequences at a time: memory against speed
     bool trains;                  // A checkpointer only applies
+    bool serves;                  // A parameter server: it trains, and computes no gradient itself
     const char *checkpoint_root;  // For SAVE and for LOAD of own checkpoints; or NULL
     // Copied into checkpoints; NULL: the tokenizer of the genesis folder, if that is on this
     // machine

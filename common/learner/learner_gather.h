@@ -1,6 +1,7 @@
 #pragma once
 // learner_gather -- the members of a group put their state together: each owner of a share sends it to all, so that
-// each member holds all of the state: the parameters in their vector, the moments away (learner_away.h). For the
+// each member holds all of the state: the parameters in their vector, the moments away (learner_away.h); a parameter
+// server has all of it away. It takes 8 MiB beside that, however large the model is. For the
 // learner's files alone; on its thread.
 
 #include "common/group/group.h"
@@ -14,11 +15,8 @@ struct learner_gather {
     bool alike; // What all have alike comes from the first owner; false: all have it alike already
     // What the sums of this group have in common; `number` is that of the next one.
     struct group_sum sum;
+    float *room; // Of the call in hand: for what comes in a round
 };
-
-// Gathers a vector of parameters or moments, whose own part is here already.
-int learner_gather_vector(struct learner_gather *self, float *vector, uint64_t floats,
-                          struct why *why, struct group_blame *ret_blame);
 
 // All of the state, also the parameters. Returns when all members have it: until then one whose own call failed may
 // change what is still on its way to another one (group_add). 0: learner->away is true, and nothing is a share only.

@@ -118,7 +118,7 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
                             learner_lease_copies_memory(self);
     const uint64_t trains = sum_bytes(self);
     *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
-    return learner_away_moments(self, share) + sizeof(struct async_server);
+    return learner_away_bytes(self, share) + sizeof(struct async_server);
 }
 
 static bool is_called(void *arg);
@@ -164,9 +164,9 @@ static uint64_t memory_of_group(struct learner *self)
 {
     struct learner_lease_work *work = work_of(self);
     const struct interval longest = longest_share(self, work->config.servers);
-    const uint64_t planned = learner_away_moments(self, longest);
+    const uint64_t planned = learner_away_bytes(self, longest);
     const uint64_t beside = learner_lease_serves(self)
-                                ? learner_away_moments(self, work->part) +
+                                ? learner_away_bytes(self, work->part) +
                                       rooms(self, work->part, learner_lease_trainers(self)) +
                                       learner_lease_saves_memory(self, work->part) +
                                       learner_lease_copies_memory(self)

@@ -21,6 +21,7 @@
 #include "common/run/older.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // ---- what is held -------------------------------------------------------------------------------
 
@@ -30,8 +31,11 @@ int learner_take_digest(struct learner *self, struct why *why)
         return why_set(why, FAULT_NOT_FOUND,
                        "only our share of the optimizer's state of step %" PRIu64 " is here",
                        self->step);
-    int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
-    if (rc == 0 && !self->away) // Else their leaves are known
+    int rc = 0;
+    // The leaves of what is away are known
+    if (!self->away || !learner_away_has_parameters(self))
+        rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
+    if (rc == 0 && !self->away)
         rc = optimizer_leaves(self->optimizer, why,
                               self->leaves + state_item_leaves(self->cut.bytes[0]));
     if (rc == 0) self->digest = state_cut_root(&self->cut, self->leaves);
@@ -71,11 +75,30 @@ static uint64_t state_bytes(const struct state_cut *cut)
     return bytes;
 }
 
-static int fill_from_save(struct learner *self, const struct state_item *item, uint32_t number,
-                          void *values, void *arg, struct why *why)
+// All floats of an item, read from the copy that is the learner's already.
+static int give_from_copy(const struct learner_away_item *to, void *arg, struct why *why)
 {
-    (void)self, (void)number;
-    return state_read_item(arg, item, values, why);
+    enum { LEAVES = 64, FLOATS = LEAVES * STATE_LEAF_BYTES / sizeof(float) };
+    struct learner *self = to->learner;
+    const uint64_t place = state_cut_place(&self->cut, to->number);
+    const uint64_t floats = self->cut.bytes[to->number] / sizeof(float);
+    float *room = malloc(FLOATS * sizeof *room);
+    int rc = room ? 0 : why_set(why, FAULT_MEMORY, "%d floats of the state", FLOATS);
+    (void)arg;
+    for (uint64_t i = 0; i < floats && rc == 0; i += FLOATS) {
+        const struct interval at = { i, floats - i < FLOATS ? floats : i + FLOATS };
+        rc = state_copy_get(&self->moments, place + i * sizeof *room, room,
+                            interval_length(at) * sizeof *room, why);
+        if (rc == 0) rc = learner_away_put(to, at, room, why);
+    }
+    free(room);
+    return rc;
+}
+
+static int fill_from_save(const struct learner_away_item *to, void *values, void *arg,
+                          struct why *why)
+{
+    return state_read_item(arg, to->item, values, why);
 }
 
 static int check_in_save(const struct state_item *item, void *arg, struct why *why,
@@ -94,9 +117,11 @@ static int read_items(struct learner *self, pieces_t **pieces_p, struct why *why
         return state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
     const int rc = state_view_pieces(pieces_p, self->optimizer, &self->cut, why, &view);
     if (rc < 0) return rc;
-    const struct learner_away_source source = {
-        .fill = fill_from_save, .check = check_in_save, .arg = pieces, .copy = &view
-    };
+    const struct learner_away_source source = { .give = give_from_copy,
+                                                .fill = fill_from_save,
+                                                .check = check_in_save,
+                                                .arg = pieces,
+                                                .copy = &view };
     return learner_away_take(self, &source, why);
 }
 
@@ -107,7 +132,9 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *fo
     const uint32_t workers = pieces_meta(*pieces_p)->workers;
     const uint64_t step = pieces_about(*pieces_p)->step;
     const struct interval all = { 0, self->floats };
-    int rc = state_read_params(*pieces_p, &self->layout, all, self->params, why);
+    int rc = learner_away_has_parameters(self)
+                 ? state_check_params(*pieces_p, &self->layout, why)
+                 : state_read_params(*pieces_p, &self->layout, all, self->params, why);
     if (rc == 0) rc = read_items(self, pieces_p, why);
     if (rc == 0)
         log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u bytes=%" PRIu64 " folder=%s", step,
@@ -193,19 +220,21 @@ static uint64_t newest_whole(const struct learner *self, const struct wire_load 
     return 0;
 }
 
-// The copy is that of the learner already.
-static int fill_from_copy(struct learner *self, const struct state_item *item, uint32_t number,
-                          void *values, void *arg, struct why *why)
+static int fill_from_copy(const struct learner_away_item *to, void *values, void *arg,
+                          struct why *why)
 {
-    (void)item, (void)arg;
-    return state_copy_get(&self->moments, state_cut_place(&self->cut, number), values,
-                          self->cut.bytes[number], why);
+    const struct learner *self = to->learner;
+    (void)arg;
+    return state_copy_get(&self->moments, state_cut_place(&self->cut, to->number), values,
+                          self->cut.bytes[to->number], why);
 }
 
 static int take_items(struct learner *self, struct state_copy *copy, struct why *why)
 {
     if (!learner_away_is_on(self)) return state_take(self->optimizer, &self->cut, copy, why);
-    const struct learner_away_source source = { .fill = fill_from_copy, .copy = copy };
+    const struct learner_away_source source = { .give = give_from_copy,
+                                                .fill = fill_from_copy,
+                                                .copy = copy };
     return learner_away_take(self, &source, why);
 }
 
@@ -219,7 +248,8 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
     if (!blob_store_unstage(self->options->store, load->step, &state, &copy))
         return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
     if (state_cut_equal(&state.cut, &self->cut)) {
-        rc = state_copy_get(&copy, 0, self->params, state.cut.bytes[0], why);
+        if (!learner_away_has_parameters(self))
+            rc = state_copy_get(&copy, 0, self->params, state.cut.bytes[0], why);
         if (rc == 0) rc = take_items(self, &copy, why);
     } else
         rc = why_set(why, FAULT_FORMAT,
@@ -272,6 +302,8 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
          : load->genesis ? load_genesis(self, load, why)
                          : load_checkpoint(self, load, why, ret, &wanted);
     if (rc == 0) rc = compute_push(self->compute, why);
+    if (rc == 0 && !self->away && learner_away_has_parameters(self))
+        rc = learner_away_move(self, why);
     if (rc == 0) rc = learner_take_digest(self, why);
     if (rc == 0) rc = check_digest(self, load, &wanted, why);
     if (rc < 0) return rc;

@@ -4,7 +4,7 @@
 // pin is written, peers that ask for it are told that it is not here, and ask again.
 //
 // Where the moments are away (learner_away.c), their copy becomes the pin: the parameters alone are written to it. A view
-// of a save has them already.
+// of a save has them already, and a server's copy, too.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -20,7 +20,8 @@ struct learner_pinning {
     struct blob_snapshot held;
     const void *items[STATE_ITEMS_MAX];
     const struct hash *leaves;
-    bool is_away; // The items beside the parameters lie in `copy` already
+    bool is_away; // The items lie in `copy` already: all of them, or all but the parameters
+    bool has_parameters;
     struct state_copy copy;
     struct why why;
     int rc;
@@ -34,7 +35,7 @@ static void *write_pin(void *arg)
         self->rc = blob_store_pin(self->store, &self->held, self->items, self->leaves, &self->why);
         return NULL;
     }
-    if (!self->copy.view) // Of a save, which has the parameters
+    if (!self->has_parameters)
         self->rc =
             state_copy_put(&self->copy, 0, self->items[0], self->held.cut.bytes[0], &self->why);
     if (self->rc == 0)
@@ -59,6 +60,7 @@ static int gather(struct learner *self, struct learner_pinning *pinning, struct 
     if (self->away) { // The copy is the pin's from now on
         ensure(self->has_moments);
         pinning->copy = self->moments;
+        pinning->has_parameters = self->moments.view || learner_away_has_parameters(self);
         self->has_moments = false;
         return 0;
     }

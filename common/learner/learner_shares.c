@@ -58,7 +58,7 @@ struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_
         if (interval_length(other) > interval_length(share)) share = other;
     }
     return (struct learner_shares_memory){
-        .moments = learner_away_moments(self, share),
+        .moments = learner_away_bytes(self, share),
         .saves = learner_pieces_memory(self, share) + learner_window_copies_memory(self, owners),
     };
 }

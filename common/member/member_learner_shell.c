@@ -41,6 +41,7 @@ int member_learner(const struct member_place *place, struct why *why, struct wor
                                         .micro_batch = (uint32_t)options->micro_batch,
                                         .keep = (uint32_t)options->keep,
                                         .trains = role_takes_steps(place->member->role),
+                                        .serves = place->member->role == ACTOR_SERVER,
                                         .checkpoint_root = options->checkpoint_dir,
                                         .tokenizer_dir = options->tokenizer_dir,
                                         .instance = place->instance };

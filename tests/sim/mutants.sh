@@ -548,7 +548,8 @@ by_unit 'shares: a step is computed by parameters of the one before' windows_lea
     'gather_parameters(self, why, ret_blame)' 'why && !ret_blame && gather_parameters(self, why, ret_blame)'
 by_unit 'shares: a member goes on with the moments that it had before it loaded a state' windows_saves_test '|| self->has_share' '|| self'
 by_unit 'away: moments that have changed on the disk are taken' windows_saves_test '!hash_equal(&leaf' '!self && !hash_equal(&leaf'
-by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'
+by_unit 'shares: each round brings the first leaves of the shares' windows_saves_test 'owners), first,' 'owners), 0 * first,'
+by_unit 'away: a server goes on with the parameters of another share' windows_servers_test drop
 
 # ---- restores -----------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' drop

@@ -79,6 +79,7 @@ static void take(struct here *at, uint32_t servers)
 static struct here begin(uint32_t trainers)
 {
     struct here at = { .count = trainers + SERVERS };
+    serving = ((1u << SERVERS) - 1) << trainers;
     for (uint32_t i = 0; i < at.count; i++) {
         be_born(&members[i], i, 0, NULL);
         at.group[i] = &members[i];
@@ -512,6 +513,7 @@ static void go_on_from(struct here *at, const struct here *saved, const struct h
     for (uint32_t i = new_trainer ? 0 : 1; i < at->count; i++) die(at->group[i]);
     if (!new_trainer) end(at, false);
     config.servers = servers;
+    serving = ((1u << servers) - 1) << 1;
     *at = (struct here){ .count = 1 + servers,
                          .step = saved->step,
                          .samples_done = saved->samples_done };

@@ -226,6 +226,8 @@ static inline blob_store_t *new_store(uint32_t number)
     return store;
 }
 
+static uint32_t serving; // The members that are born as parameter servers, as bits
+
 // A process begins: with the run's first parameters, or with the newest checkpoint of `from`.
 static inline void be_born(struct member *self, uint32_t number, uint64_t step,
                            const struct member *from)
@@ -242,6 +244,7 @@ static inline void be_born(struct member *self, uint32_t number, uint64_t step,
                                               .threads = 1 + number % 3,
                                               .micro_batch = 4, // The run's is taken instead
                                               .trains = true,
+                                              .serves = serving >> number & 1,
                                               .checkpoint_root = self->root,
                                               .tokenizer_dir = NULL,
                                               .keep = 1,

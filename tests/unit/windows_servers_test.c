@@ -11,7 +11,9 @@ static struct hash run_with_servers(uint32_t trainers, uint32_t servers)
     struct member *group[MEMBERS_MAX_HERE];
     struct course at = { 0, 0 };
     strategy.servers = servers;
+    serving = ((1u << servers) - 1) << trainers;
     const uint32_t count = begin_group(group, trainers + servers);
+    serving = 0;
     struct hash digest = { { 0 } };
     while (at.step < STEPS) {
         const uint32_t left = (uint32_t)(STEPS - at.step);
@@ -74,7 +76,9 @@ static void a_trainer_enters_the_window_that_follows(void **unused)
     (void)unused;
     share_moments();
     strategy.servers = 2;
+    serving = 1 << 2 | 1 << 3;
     for (uint32_t i = 0; i < 5; i++) be_born(&members[i], i, 0, NULL);
+    serving = 0;
     give_window(&at, 5, before, 4);
     move(&at, 5);
     plan_window(&plan, &at, 5, after, 5);
@@ -103,7 +107,9 @@ static void who_has_entered_and_taken_no_step_enters_again(void **unused)
     (void)unused;
     share_moments();
     strategy.servers = 2;
+    serving = 1 << 1 | 1 << 2;
     for (uint32_t i = 0; i < 4; i++) be_born(&members[i], i, 0, NULL);
+    serving = 0;
     struct course behind = at;
     move(&behind, 5);
     plan_window(&plan, &behind, 5, after, 4);
