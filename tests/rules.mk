@@ -148,7 +148,7 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 
 # torch, transformers and others, in a folder beside the build: only the tests that compare with them need them.
 peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers, tensorboard, accelerate, lm_eval' 2>/dev/null || \
-    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers tensorboard accelerate lm_eval; }
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q -U pip && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers tensorboard accelerate lm_eval; }
 
 fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core, TIME=60 s each, JOBS=1, T=wire for one; resumes
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(or $(JOBS),1) $(T)
