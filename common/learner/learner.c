@@ -11,6 +11,7 @@
 #include "common/compute/compute.h"
 #include "common/kernel/kernels.h"
 #include "common/learner/learner_away.h"
+#include "common/learner/learner_gather.h"
 #include "common/learner/products.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
@@ -26,6 +27,7 @@ static void drop_model(struct learner *self)
     learner_save_wait(self); // Its thread reads the model's layout
     learner_away_drop(self);
     if (self->strategy) self->strategy->close(self);
+    learner_gather_close(self);
     learner_close_data(self);
     compute_destroy(&self->compute);
     optimizer_destroy(&self->optimizer);
@@ -94,13 +96,14 @@ static int plan_memory(struct learner *self, struct why *why)
     const uint64_t saved = options->checkpoint_root != NULL;
     const uint64_t copies =
         self->pins_in_files ? 0 : (pins_of(self) + 1 + saved) * state_cut_room(&self->cut);
-    uint64_t beside = PROGRAM_MEMORY + copies +
-                      state_cut_leaves(&self->cut) * sizeof *self->leaves +
+    uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
                       optimizer_memory(self->optimizer, &options->device);
     uint64_t later = 0;
     if (self->strategy->memory) beside += self->strategy->memory(self, &later);
-    // A run's first parameters come to a server in one piece; in its first group it has a share of them
-    const uint64_t whole = learner_away_has_parameters(self) ? self->floats * sizeof(float) : 0;
+    // What a run begins with comes to a server in one piece; in its first group it has a share of that
+    uint64_t whole =
+        self->config.first_state[0] ? state_cut_room(&self->cut) : self->floats * sizeof(float);
+    if (!learner_away_takes_parameters(self)) whole = 0;
     later = later > whole ? later : whole;
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
@@ -110,13 +113,13 @@ static int plan_memory(struct learner *self, struct why *why)
         if (free_bytes == 0 || memory.host + beside + later <= free_bytes) break;
     }
     const uint64_t host = memory.host + beside;
-    self->memory_bytes = host;
+    self->memory_bytes = host + PROGRAM_MEMORY; // Which is taken already
     if (free_bytes) snprintf(free_mib, sizeof free_mib, "%" PRIu64, (uint64_t)free_bytes >> 20);
     log_line(LOG_INFO,
              "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " later_mib=%" PRIu64
              " free_mib=%s device_mib=%" PRIu64 " activations=%s copies_mib=%" PRIu64 "%s",
-             self->floats, host >> 20, later >> 20, free_mib, (uint64_t)memory.device >> 20,
-             config->recompute ? "recomputed" : "kept", copies >> 20,
+             self->floats, self->memory_bytes >> 20, later >> 20, free_mib,
+             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept", copies >> 20,
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u kernels=%s",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads,

@@ -20,7 +20,7 @@
 //     CLOSE_WINDOW  where the window ends                     ─▶ CLOSED_WINDOW
 //
 //   leases with servers (common/pace/leases/leases.def)
-//     TAKE_GROUP    link with this group; hold a share, or train
+//     TAKE_GROUP    link with this group; hold a share, or train ─▶ GROUP_FORMED
 //     TRAIN_TASK    these samples, and push what they lead to ─▶ TASK_TRAINED, or GROUP_BROKE
 //     SETTLE_GROUP  put the state together                    ─▶ GROUP_SETTLED (with the digest)
 //     END_GROUP     the group is over

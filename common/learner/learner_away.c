@@ -1,5 +1,5 @@
-// learner_away -- all of the state is here, but memory has the parameters and our share of the moments alone: the moments
-// of the others are away, in a copy (state_copy.h), which is a file where there is a disk for it. So the state of all
+// learner_away -- all of the state is here, but a trainer's memory has the parameters and our share of the moments alone: the
+// moments of the others are away, in a copy (state_copy.h), which is a file where there is a disk for it. So the state of all
 // takes 4 bytes a parameter, and not 12, at a group's beginning and end and while it is loaded. A parameter server has
 // no use for the parameters of the others either: they are away as well, and its memory has its share of all.
 //
@@ -25,7 +25,7 @@ bool learner_away_is_on(const struct learner *self)
            self->strategy->shares_state(self);
 }
 
-bool learner_away_has_parameters(const struct learner *self)
+bool learner_away_takes_parameters(const struct learner *self)
 {
     return self->options->serves && learner_away_is_on(self);
 }
@@ -38,7 +38,7 @@ uint64_t learner_away_bytes(struct learner *self, struct interval part)
     if (!learner_away_is_on(self)) return 0;
     for (size_t i = 0; i < count; i++)
         if (items[i].tag == TAG_RESHARD) bytes += interval_length(part) * items[i].element_bytes;
-    if (learner_away_has_parameters(self)) bytes += 2 * interval_length(part) * sizeof(float);
+    if (learner_away_takes_parameters(self)) bytes += 2 * interval_length(part) * sizeof(float);
     return bytes;
 }
 
@@ -94,7 +94,7 @@ static int take_items(struct learner *self, const struct learner_away_source *so
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     const size_t count = optimizer_items(self->optimizer, items);
     struct learner_away_item to = { .learner = self, .is_written = !source->copy };
-    int rc = learner_away_has_parameters(self) ? take_item(&to, source, why) : 0;
+    int rc = learner_away_takes_parameters(self) ? take_item(&to, source, why) : 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         if (items[i].tag == TAG_DROP) continue;
         to.number++;
@@ -139,11 +139,14 @@ static int keep_values(const struct learner_away_item *to, void *values, void *a
     return 0; // They are where the optimizer has them
 }
 
-static void release(struct learner *self, struct interval part)
+void learner_away_release(struct learner *self, struct interval part)
 {
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     const size_t count = optimizer_items(self->optimizer, items);
-    if (learner_away_has_parameters(self)) compute_release(self->compute, COMPUTE_PARAMETERS, part);
+    if (learner_away_takes_parameters(self)) {
+        compute_release(self->compute, COMPUTE_PARAMETERS, part);
+        compute_release(self->compute, COMPUTE_GRADIENT, part);
+    }
     for (size_t i = 0; i < count; i++)
         if (items[i].tag == TAG_RESHARD) compute_release(self->compute, items[i].vector, part);
 }
@@ -152,7 +155,7 @@ int learner_away_move(struct learner *self, struct why *why)
 {
     const struct learner_away_source source = { .give = give_vector, .fill = keep_values };
     const int rc = learner_away_take(self, &source, why);
-    if (rc == 0) release(self, (struct interval){ 0, 0 });
+    if (rc == 0) learner_away_release(self, (struct interval){ 0, 0 });
     return rc;
 }
 
@@ -177,7 +180,7 @@ static int check_part(const struct learner *self, uint64_t place, const void *va
         state_item_fill((const uint8_t *)values + at, left, &leaf);
         // mutant: away: moments that have changed on the disk are taken
         if (!hash_equal(&leaf, &self->leaves[place / STATE_LEAF_BYTES + i]))
-            return why_set(why, FAULT_CORRUPT, "the copy of the moments has changed on the disk");
+            return why_set(why, FAULT_CORRUPT, "the copy of the state has changed on the disk");
     }
     return 0;
 }
@@ -199,10 +202,10 @@ int learner_away_read(struct learner *self, struct interval part, struct why *wh
     uint32_t number = 1;
     int rc = 0;
     learner_pin_wait(self);
-    release(self, part);
+    learner_away_release(self, part);
     if (interval_empty(part)) return 0;
     // mutant: away: a server goes on with the parameters of another share
-    if (learner_away_has_parameters(self)) rc = read_vector(self, 0, self->params, part, why);
+    if (learner_away_takes_parameters(self)) rc = read_vector(self, 0, self->params, part, why);
     for (size_t i = 0; i < count && rc == 0; i++) {
         if (items[i].tag == TAG_DROP) continue;
         if (items[i].tag == TAG_RESHARD)

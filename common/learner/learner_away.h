@@ -4,9 +4,10 @@
 
 #include "common/learner/learner_inside.h"
 
-// Whether this member keeps only its share of the moments in memory; and of the parameters, too, as a server does.
+// Whether this member keeps only its share of the moments in memory. _takes_parameters: and of the parameters, too, as a
+// server does.
 bool learner_away_is_on(const struct learner *self);
-bool learner_away_has_parameters(const struct learner *self);
+bool learner_away_takes_parameters(const struct learner *self);
 
 // The bytes that this part of what members share out takes in memory: of the moments, and at a server of the parameters
 // and the gradient. 0 where all of them are there anyway.
@@ -43,6 +44,9 @@ int learner_away_put(const struct learner_away_item *to, struct interval at, con
 // freed. FAULT_MEMORY, and those of learner_away_put and of the source.
 int learner_away_take(struct learner *self, const struct learner_away_source *source,
                       struct why *why);
+
+// Gives the memory of what members share out back, but for this part of it.
+void learner_away_release(struct learner *self, struct interval part);
 
 // Moves a state that is in memory away, and gives its memory back. Faults of learner_away_take.
 int learner_away_move(struct learner *self, struct why *why);

@@ -26,7 +26,10 @@ static struct group_sum next_sum(struct learner_gather *self, enum group_way way
 //     shares  [0 0 0 0 0|1 1 1 1 1|2 2 2 2]   round 1: [0 0|1 1|2 2]  2: [0 0|1 1|2 2]  3: [0|1|-]
 //
 // Each has as many leaves of a round, and of the last one some owners have none left: what lies there means nothing.
-enum { ROUND_LEAVES = 128, LEAF_FLOATS = STATE_LEAF_BYTES / sizeof(float) };
+enum {
+    ROUND_LEAVES = LEARNER_GATHER_MEMORY / STATE_LEAF_BYTES,
+    LEAF_FLOATS = STATE_LEAF_BYTES / sizeof(float)
+};
 
 static uint32_t owners_of(const struct learner_gather *self)
 {
@@ -164,22 +167,31 @@ static int gather_all(struct learner *learner, struct learner_gather *self, stru
     struct filling filling = { self, ret_blame };
     const struct learner_away_source source = { .give = give, .fill = fill_alike, .arg = &filling };
     int rc = 0;
-    if (!learner_away_has_parameters(learner))
+    if (!learner_away_takes_parameters(learner))
         rc = gather_vector(self, learner->params, learner->floats, take_parameters, learner, why,
                            ret_blame);
     return rc < 0 ? rc : learner_away_take(learner, &source, why);
+}
+
+void learner_gather_close(struct learner *learner)
+{
+    free(learner->gather_room);
+    learner->gather_room = NULL;
+    learner->gather_floats = 0;
 }
 
 int learner_gather_state(struct learner *learner, struct learner_gather *self, struct why *why,
                          struct group_blame *ret_blame)
 {
     const uint64_t floats = owners_of(self) * round_leaves(self, learner->floats) * LEAF_FLOATS;
-    int rc = 0;
-    self->room = calloc(floats, sizeof *self->room);
-    if (!self->room) rc = why_set(why, FAULT_MEMORY, "%" PRIu64 " floats of others", floats);
-    if (rc == 0) rc = gather_all(learner, self, why, ret_blame);
-    free(self->room);
-    self->room = NULL;
+    if (learner->gather_floats != floats) {
+        learner_gather_close(learner);
+        learner->gather_room = calloc(floats, sizeof *learner->gather_room);
+        learner->gather_floats = learner->gather_room ? floats : 0;
+    }
+    self->room = learner->gather_room;
+    const int rc = self->room ? gather_all(learner, self, why, ret_blame)
+                              : why_set(why, FAULT_MEMORY, "%" PRIu64 " floats of others", floats);
     learner->share_only = rc < 0;
     return rc < 0 ? rc : meet(self, why, ret_blame);
 }

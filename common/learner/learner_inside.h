@@ -21,6 +21,7 @@
 //   learner_saver.c    our share of the state goes to the shared folder
 //   learner_links.c    links of a group: opened, and where they end
 //   learner_gather.c   the owners of shares send them to all
+//   learner_away.c     what of a state is not in memory
 //   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"
@@ -71,11 +72,13 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
-    bool share_only; // Our share of the moments is here, and not the rest (learner_shares.c)
+    bool share_only; // Our share of the state is here, and not the rest (learner_shares.c)
     // All of the state is here, and what members share out of it lies in `moments`, or in the pin of this step
     // (learner_away.c). `has_share`: our share of it is in memory as well; it is not once a state has been loaded.
     bool away, has_moments, has_share;
-    struct state_copy moments;
+    struct state_copy moments; // And a server's parameters
+    float *gather_room;        // Of learner_gather.c; NULL: not taken yet
+    uint64_t gather_floats;
     bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
     struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end

@@ -2,13 +2,13 @@
 // works at its own speed (common/pace/leases/leases_pace.h says who trains which samples). The core gives a group,
 // tasks to a trainer, and the order to put the state together.
 //
-//     TAKE_GROUP ─▶ a server: its share of the moments ─▶ the group is formed ─▶ questions are answered
+//     TAKE_GROUP ─▶ a server: its share of the state   ─▶ the group is formed ─▶ questions are answered
 //                   a trainer                          ─▶ GROUP_FORMED        ─▶ pull, tasks, TASK_TRAINED of each
 //     SETTLE_GROUP ─▶ each member holds all of the state again ─▶ GROUP_SETTLED
 //     TAKE_SHARE   ─▶ a server saves its share of it, in the midst of the group or behind SETTLE_GROUP ─▶ SHARE_TAKEN
 //     END_GROUP
 //
-// While a group is in hand nothing is held: the parameters of a server are newer in its share alone, those of a
+// While a group is in hand nothing is held: a server has its share alone, and the parameters of a
 // trainer are as old as its last pull. All of it is held again when the state has been put together.
 //
 // Each wait of a trainer or a server ends when a job waits, and goes on behind that job: nothing is lost by it. Only
@@ -117,7 +117,7 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
     const uint64_t serves = rooms(self, share, least) + learner_lease_saves_memory(self, share) +
                             learner_lease_copies_memory(self);
     const uint64_t trains = sum_bytes(self);
-    *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
+    *ret_later = GROUP_MEMORY + LEARNER_GATHER_MEMORY + (self->options->serves ? serves : trains);
     return learner_away_bytes(self, share) + sizeof(struct async_server);
 }
 
@@ -171,7 +171,7 @@ static uint64_t memory_of_group(struct learner *self)
                                       learner_lease_saves_memory(self, work->part) +
                                       learner_lease_copies_memory(self)
                                 : sum_bytes(self);
-    return self->memory_bytes - planned + beside + GROUP_MEMORY;
+    return self->memory_bytes - planned + beside + GROUP_MEMORY + LEARNER_GATHER_MEMORY;
 }
 
 static void say_taken(struct learner *self)
@@ -205,16 +205,6 @@ static int check_group(const struct learner *self, const struct wire_take_group 
     return 0;
 }
 
-// The moments of the others are of an earlier step with the first push.
-static void give_moments_back(struct learner *self)
-{
-    struct state_item items[OPTIMIZER_ITEMS_MAX];
-    const size_t count = optimizer_items(self->optimizer, items);
-    for (size_t i = 0; i < count; i++)
-        if (items[i].tag == TAG_RESHARD)
-            compute_release(self->compute, items[i].vector, work_of(self)->part);
-}
-
 // From now on this member holds no step, until the state is put together. The moments are away, or, of a model that
 // was just made and of a checkpoint, in memory.
 static int take_share(struct learner *self, struct why *why)
@@ -230,7 +220,7 @@ static int take_share(struct learner *self, struct why *why)
         const int rc = learner_away_read(self, work->part, why);
         if (rc < 0) return rc;
     }
-    give_moments_back(self);
+    learner_away_release(self, work->part); // Of an earlier step with the first push
     optimizer_own(self->optimizer, work->part);
     learner_away_drop(self); // Of an earlier step with the first push
     self->holding = false;

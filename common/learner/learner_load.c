@@ -33,7 +33,7 @@ int learner_take_digest(struct learner *self, struct why *why)
                        self->step);
     int rc = 0;
     // The leaves of what is away are known
-    if (!self->away || !learner_away_has_parameters(self))
+    if (!self->away || !learner_away_takes_parameters(self))
         rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
     if (rc == 0 && !self->away)
         rc = optimizer_leaves(self->optimizer, why,
@@ -132,7 +132,7 @@ static int take_pieces(struct learner *self, pieces_t **pieces_p, const char *fo
     const uint32_t workers = pieces_meta(*pieces_p)->workers;
     const uint64_t step = pieces_about(*pieces_p)->step;
     const struct interval all = { 0, self->floats };
-    int rc = learner_away_has_parameters(self)
+    int rc = learner_away_takes_parameters(self)
                  ? state_check_params(*pieces_p, &self->layout, why)
                  : state_read_params(*pieces_p, &self->layout, all, self->params, why);
     if (rc == 0) rc = read_items(self, pieces_p, why);
@@ -248,7 +248,7 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
     if (!blob_store_unstage(self->options->store, load->step, &state, &copy))
         return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
     if (state_cut_equal(&state.cut, &self->cut)) {
-        if (!learner_away_has_parameters(self))
+        if (!learner_away_takes_parameters(self))
             rc = state_copy_get(&copy, 0, self->params, state.cut.bytes[0], why);
         if (rc == 0) rc = take_items(self, &copy, why);
     } else
@@ -302,7 +302,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
          : load->genesis ? load_genesis(self, load, why)
                          : load_checkpoint(self, load, why, ret, &wanted);
     if (rc == 0) rc = compute_push(self->compute, why);
-    if (rc == 0 && !self->away && learner_away_has_parameters(self))
+    if (rc == 0 && !self->away && learner_away_takes_parameters(self))
         rc = learner_away_move(self, why);
     if (rc == 0) rc = learner_take_digest(self, why);
     if (rc == 0) rc = check_digest(self, load, &wanted, why);

@@ -60,7 +60,7 @@ static int gather(struct learner *self, struct learner_pinning *pinning, struct 
     if (self->away) { // The copy is the pin's from now on
         ensure(self->has_moments);
         pinning->copy = self->moments;
-        pinning->has_parameters = self->moments.view || learner_away_has_parameters(self);
+        pinning->has_parameters = self->moments.view || learner_away_takes_parameters(self);
         self->has_moments = false;
         return 0;
     }
@@ -88,7 +88,7 @@ int learner_pin(struct learner *self, struct why *why)
     const struct blob_snapshot held = { self->step, self->digest, self->cut };
     if (self->away && !self->has_moments) {
         if (blob_store_pin_again(self->options->store, &held)) return 0;
-        return why_set(why, FAULT_NOT_FOUND, "the moments of step %" PRIu64 " are not here",
+        return why_set(why, FAULT_NOT_FOUND, "the state of step %" PRIu64 " is not here",
                        self->step);
     }
     int rc = gather(self, &now, why);

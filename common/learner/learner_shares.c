@@ -1,5 +1,5 @@
 // learner_shares -- the strategies `sharded` and `server`: each member of a group, or each server of it, holds its share
-// of the optimizer's state, and all hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
+// of the optimizer's state, and those that compute hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
 //
 //   parameters of all ─▶ gradients of our lanes ─▶ the sum of our share ─▶ HAVE of all ─▶ norm, clip
 //        ▲                                                                                   │
@@ -68,7 +68,8 @@ static uint64_t memory_of_group(struct learner *self)
 {
     const struct learner_shares_memory of = learner_shares_memory(self, self->window->owners);
     const uint64_t planned = learner_shares_memory(self, learner_members_least(self)).moments;
-    return self->memory_bytes - planned + of.moments + of.saves + GROUP_MEMORY;
+    return self->memory_bytes - planned + of.moments + of.saves + GROUP_MEMORY +
+           LEARNER_GATHER_MEMORY;
 }
 
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window)
@@ -116,16 +117,6 @@ bool learner_shares_has(const struct learner *self)
     return true;
 }
 
-// The moments of the others are of an earlier step now.
-static void give_moments_back(struct learner *self)
-{
-    struct state_item items[OPTIMIZER_ITEMS_MAX];
-    const size_t count = optimizer_items(self->optimizer, items);
-    for (size_t i = 0; i < count; i++)
-        if (items[i].tag == TAG_RESHARD)
-            compute_release(self->compute, items[i].vector, learner_shares_part(self));
-}
-
 // Nobody else is in the group.
 static bool is_alone(const struct learner *self) { return self->window->now->said.group_count < 2; }
 
@@ -134,7 +125,7 @@ void learner_shares_applied(struct learner *self)
     if (!learner_shares_are_on(self)) return;
     learner_away_drop(self); // Of an earlier step
     if (is_alone(self)) return;
-    if (!self->share_only) give_moments_back(self);
+    if (!self->share_only) learner_away_release(self, learner_shares_part(self));
     // mutant: shares: who holds a share says that it holds all
     self->share_only = true;
 }

@@ -16,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_away.h"
+#include "common/learner/learner_gather.h"
 #include "common/learner/learner_links.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/windows_optimizer.h"
@@ -97,8 +98,10 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
     const uint32_t least = learner_members_least(self);
     if (!self->options->trains) return 0;
     const struct learner_shares_memory of = learner_shares_memory(self, least);
-    const uint64_t more = lane_nodes_most(work_of(self)->config.lanes, least) - 1;
-    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + of.saves;
+    const uint64_t nodes = lane_nodes_most(work_of(self)->config.lanes, least) - 1;
+    const uint64_t more = self->options->serves ? 0 : nodes;
+    const uint64_t gathers = learner_shares_are_on(self) ? LEARNER_GATHER_MEMORY : 0;
+    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + gathers + of.saves;
     return gradient_piece_count(self->floats) * sizeof(double) + of.moments;
 }
 

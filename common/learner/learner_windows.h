@@ -173,8 +173,8 @@ void learner_window_copies_close(struct learner *self);
 // The strategy `sharded` (learner_shares.c). In a run of `allreduce` they do nothing.
 // _begin: a window has begun; takes up our share, if all of the state is here. Else, if the share is another one, the
 // state is lost. _part: the floats whose sum we need. _gather: the parameters, before a step. _applied: one has been.
-// _has: all is here to apply the step in memory (of allreduce: always, once its sum is). _close: gathers the moments, too,
-// if the group ends here.
+// _has: all is here to apply the step in memory (of allreduce: always, once its sum is). _close: gathers all of the
+// state, if the group ends here.
 bool learner_shares_are_on(const struct learner *self);
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window);
 struct interval learner_shares_part(const struct learner *self);

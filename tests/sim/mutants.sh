@@ -491,8 +491,9 @@ by_unit 'leases: a group settles once more after a crash' leases_group_test drop
 by_unit 'leases: a task is asked for before the links stand' leases_member_test 'self->formed && ' ''
 by_unit 'leases: the links of an earlier group will do' leases_member_test \
     'said->number != self->in_hand' 'said->number == 0'
-by_unit 'leases: the time that trainers waited for the last task is not counted' coordinator_test \
-    '!deals_none' '!deals_none || self->barrier_epoch != next'
+by_unit 'leases: the time in which the state is put together is not counted' coordinator_test \
+    '!closes' '!closes || self->barrier_epoch != next'
+by_unit 'leases: each joiner waits for the time that one member did not come' coordinator_test before 'if (turn->now_ms) return;'
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
 by_unit 'leases: a trainer whose links break in each group is in the next one' coordinator_test \
     'turn->now_ms < cut->until_ms' 'turn->now_ms > cut->until_ms'

@@ -6,6 +6,7 @@
 #include "common/data/manifest.h"
 #include "common/group/group.h"
 #include "common/learner/learner.h"
+#include "common/learner/learner_gather.h"
 #include "common/model/genesis.h"
 #include "common/model/model.h"
 #include "common/model/model_config.h"
@@ -311,29 +312,37 @@ static void so_it_is_for_moments_by_shares(void **state)
     copies_for_saves = false;
 }
 
-// A server of leases has room for a gradient of each trainer and, if the run saves, for a copy of its share; or a
-// trainer for the sum of a push: the larger one is said.
+static struct wire_leases_config leases_of_one_server(void)
+{
+    return (struct wire_leases_config){ .servers = 1,
+                                        .members_least = 1,
+                                        .push_every = 1,
+                                        .pull_every = 1,
+                                        .staleness = 1.5,
+                                        .task_samples = 8,
+                                        .time_min_ms = 1000,
+                                        .time_max_ms = 10000,
+                                        .settle_ms = 10000,
+                                        .link = LINK_PLAIN,
+                                        .connections = 1,
+                                        .clip_norm = 1,
+                                        .beta1 = 0.9,
+                                        .beta2 = 0.95,
+                                        .eps = 1e-8,
+                                        .batch_start = 8,
+                                        .batch_end = 8 };
+}
+
+// A server has room for a gradient of each trainer and, if the run saves, for a copy of its share; a trainer for the
+// sum of a push, if it has several batches.
 static void what_leases_take_later_is_said(void **state)
 {
     // The third is the number of vectors: a copy of a share has the parameters and two moments
-    static const uint32_t cases[][4] = {
-        { 4, 1, 4, 0 }, { 0, 1, 1, 0 }, { 3, 2, 3, 0 }, { 2, 2, 2 + 3, 10 }
+    static const uint32_t cases[][5] = {
+        { 4, 1, 4, 0, 1 },      { 0, 1, 1, 0, 1 }, { 3, 2, 3, 0, 1 },
+        { 2, 2, 2 + 3, 10, 1 }, { 3, 2, 1, 0, 0 }, { 3, 1, 0, 10, 0 },
     };
-    struct wire_leases_config config = { .servers = 1,
-                                         .pull_every = 1,
-                                         .staleness = 1.5,
-                                         .task_samples = 8,
-                                         .time_min_ms = 1000,
-                                         .time_max_ms = 10000,
-                                         .settle_ms = 10000,
-                                         .link = LINK_PLAIN,
-                                         .connections = 1,
-                                         .clip_norm = 1,
-                                         .beta1 = 0.9,
-                                         .beta2 = 0.95,
-                                         .eps = 1e-8,
-                                         .batch_start = 8,
-                                         .batch_end = 8 };
+    struct wire_leases_config config = leases_of_one_server();
     const struct wire_part part = { FRAME_LEASES_CONFIG, &config };
     blob_store_t *store;
     (void)state;
@@ -346,13 +355,50 @@ static void what_leases_take_later_is_said(void **state)
         config.members_least = cases[i][0];
         config.push_every = cases[i][1];
         config.save_steps = cases[i][3];
+        options.serves = cases[i][4];
         config.keep = 1;
         snprintf(config.shared_dir, sizeof config.shared_dir, "%s", cases[i][3] ? folder : "");
         const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
-        assert_int_equal(later, (GROUP_MEMORY + cases[i][2] * cut.bytes[0]) / MIB);
+        assert_int_equal(later,
+                         (GROUP_MEMORY + LEARNER_GATHER_MEMORY + cases[i][2] * cut.bytes[0]) / MIB);
         worker_destroy(&worker);
     }
     blob_store_destroy(&store);
+}
+
+// It lies in a file until a group begins, and then the server reads its share.
+static void a_server_has_no_state_in_memory_that_it_has_loaded(void **state)
+{
+    const struct wire_leases_config config = leases_of_one_server();
+    const struct wire_part part = { FRAME_LEASES_CONFIG, &config };
+    const struct blob_store_options blobs = { .dir = folder, .lazy = true };
+    blob_store_t *store;
+    unsigned long said, later;
+    (void)state;
+    mallopt(M_MMAP_THRESHOLD, MIB);
+    write_data();
+    assert_int_equal(blob_store_new(&blobs, NULL, &store), 0);
+    struct learner_options options = options_of(store);
+    options.serves = true;
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+    make_room();
+    forget_the_most();
+    const double before = resident_mib("VmRSS:");
+    const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
+    answer(worker); // LINKS
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        stage(store, step, &cut);
+        const struct wire_loaded *loaded =
+            ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
+        assert_true(loaded->ok);
+    }
+    const double held = resident_mib("VmHWM:") - before;
+    const double all = (double)state_cut_room(&cut) / MIB;
+    print_message("a state of %.1f MiB: %.1f MiB held\n", all, held);
+    free(made);
+    worker_destroy(&worker);
+    blob_store_destroy(&store);
+    if (MEASURED) assert_true(all > 48 && held < 12);
 }
 
 // The folder is named by its setting: the reason alone says what to change.
@@ -394,5 +440,6 @@ static void a_micro_batch_of_nothing_is_refused(void **state)
 TESTS(FOLDER_TEST(what_is_held_is_what_was_said),
       FOLDER_TEST(without_audits_a_trainer_holds_four_vectors), FOLDER_TEST(so_it_is_for_allreduce),
       FOLDER_TEST(so_it_is_for_moments_by_shares), FOLDER_TEST(what_leases_take_later_is_said),
+      FOLDER_TEST(a_server_has_no_state_in_memory_that_it_has_loaded),
       FOLDER_TEST(a_shared_dir_that_is_not_there_is_named),
       FOLDER_TEST(a_micro_batch_of_nothing_is_refused))

@@ -1,6 +1,7 @@
 // closing -- first who is dead, then the attempts, then what is said of it.
 
 #include "common/pace/leases/closing.h"
+#include "common/pace/leases/muster.h"
 #include "common/pace/leases/saving.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -232,6 +233,7 @@ static void leave_out(struct lease_pace *self, const struct turn *turn, uint64_t
                 "the next epoch begins with them",
                 text);
     renew_time(self, turn);
+    muster_barrier_again(self, turn);
     put_attempt(self, turn, own(turn)->closing.members & ~places);
 }
 

@@ -293,11 +293,11 @@ static const char *settle(void *state, const struct turn *turn)
     if ((cause = closing_lost(self, turn))) return end_epoch(self, turn, cause);
     dealing_return(self, turn);
     cause = why_over(self, turn);
-    muster_barrier_look(self, turn, cause != NULL);
     const bool closes = cause && own(turn)->leases.count == 0;
     saving_look(self, turn, !cause);
     copying_look(self, turn, !cause);
     if (closes && leases_run_must_step(own(turn), turn->run->step)) dealing_step(turn);
+    muster_barrier_look(self, turn, closes);
     if (closes && closing_settle(self, turn))
         return end_epoch(self, turn, why_settled(turn, cause));
     if (!cause) dealing_deal(self, turn);

@@ -300,13 +300,19 @@ static void begin_barrier(struct lease_pace *self, const struct turn *turn, uint
     self->barrier_epoch = epoch;
 }
 
-// Why no task is dealt may go away, as a joiner leaves.
-void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool deals_none)
+// Why the epoch is to end may go away, as a joiner leaves.
+void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool closes)
 {
     const uint64_t next = turn->run->epoch + 1;
-    // mutant: leases: the time that trainers waited for the last task is not counted
-    if (!deals_none) self->barrier_epoch = 0;
+    // mutant: leases: the time in which the state is put together is not counted
+    if (!closes) self->barrier_epoch = 0;
     else if (self->barrier_epoch != next) begin_barrier(self, turn, next);
+}
+
+void muster_barrier_again(struct lease_pace *self, const struct turn *turn)
+{
+    // mutant: leases: each joiner waits for the time that one member did not come
+    begin_barrier(self, turn, turn->run->epoch + 1);
 }
 
 void muster_barrier_over(struct lease_pace *self, const struct turn *turn)

@@ -37,9 +37,11 @@ uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, b
 // Until a joiner may end the epoch; 0: it may now.
 uint64_t muster_wait_ms(const struct lease_pace *self, const struct turn *turn);
 
-// What the end of an epoch costs is measured from the moment when no task is dealt any more (_look), through the end of
-// the group (_over), until the next one begins (_end). _resume: the coordinator was started in Warmup.
-void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool deals_none);
+// What the end of an epoch costs is measured from the moment when the group begins to put its state together (_look; or,
+// after _again, from the moment when it does so without members that did not come), through the end of the group (_over),
+// until the next one begins (_end). _resume: the coordinator was started in Warmup.
+void muster_barrier_look(struct lease_pace *self, const struct turn *turn, bool closes);
+void muster_barrier_again(struct lease_pace *self, const struct turn *turn);
 void muster_barrier_over(struct lease_pace *self, const struct turn *turn);
 void muster_barrier_resume(struct lease_pace *self, const struct turn *turn);
 void muster_barrier_end(struct lease_pace *self, const struct turn *turn);
