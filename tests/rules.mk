@@ -125,10 +125,10 @@ bench-stopped: all $(B)/bench/quota_of          ## What a trainer that stands st
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
 
-bench-ddp: $(B)/bench/ddp_bench                 ## Time trainers that sum gradients beside one alone and PyTorch's DDP: MEMBERS=2 BATCH=8 TURNS=5 SHOAL_PYTHON=python3
+bench-ddp: $(B)/bench/ddp_bench                 ## Time trainers that sum gradients beside one alone, servers and PyTorch's DDP: MEMBERS=2 SERVERS=2 BATCH=8 TURNS=5
 	@python=$(or $(SHOAL_PYTHON),$(B)/peers/bin/python); \
 	$(if $(SHOAL_PYTHON),true,{ $(peers_python); }) || python=python3; \
-	$$python tests/peers/ddp_torch.py $(B) --members $(or $(MEMBERS),2) --batch $(or $(BATCH),8) --turns $(or $(TURNS),5)
+	$$python tests/peers/ddp_torch.py $(B) --members $(or $(MEMBERS),2) --servers $(or $(SERVERS),2) --batch $(or $(BATCH),8) --turns $(or $(TURNS),5)
 
 blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
 	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)

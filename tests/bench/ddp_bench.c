@@ -5,11 +5,13 @@
 //                                                     processes of one thread each, with the learner of
 //                                                     the strategy `allreduce` and plain links; each
 //                                                     sends at most so many Mbit a second
+//     ddp_bench MODEL PRECISION BATCH servers TRAINERS SERVERS
+//                                                     such trainers, and parameter servers that hold the moments
 //                                                     MODEL 10k|8m|32m, PRECISION float32|bf16
 //
 // Prints the tokens of a step; then reads numbers of steps, a line each, and answers each with the
 // seconds they took and the processor seconds of all. When its input ends it prints the digest of
-// the state: it is the same for every number of members, after the same steps. One step is the gradient
+// the state: it is the same for every number of members and servers, after the same steps. One step is the gradient
 // of BATCH sequences in eight lanes, the clip, and AdamW. tests/peers/ddp_torch.py (make bench-ddp)
 // asks several of these, and PyTorch, in turns.
 
@@ -56,6 +58,7 @@ static struct {
     const struct bench_model *model;
     bool bf16;
     uint32_t batch, micro_batch, members, threads; // members 0: alone
+    uint32_t servers;                              // The last members
     uint64_t mbit;                                 // 0: as the machine does
     char folder[64];
 } bench;
@@ -248,6 +251,8 @@ static void build(struct member *self)
                                                   .step_timeout_ms = 60000,
                                                   .link = LINK_PLAIN,
                                                   .connections = 1,
+                                                  .servers = bench.servers,
+                                                  .parts = bench.servers ? PARTS_MOMENTS : 0,
                                                   .clip_norm = numbers.clip,
                                                   .weight_decay = numbers.decay,
                                                   .beta1 = numbers.beta1,
@@ -293,6 +298,7 @@ static void member_new(struct member *self, uint32_t place)
                                               .threads = bench.threads,
                                               .micro_batch = bench.micro_batch,
                                               .trains = true,
+                                              .serves = place >= bench.members - bench.servers,
                                               .instance = 1,
                                               .links_bind = "127.0.0.1:0",
                                               .links_announced = "tcp://127.0.0.1:1" };
@@ -441,17 +447,22 @@ static void serve(const struct layout *layout)
 
 static bool read_words(char **argv)
 {
-    const bool group = strcmp(argv[4], "group") == 0;
-    const long batch = strtol(argv[3], NULL, 10), count = strtol(argv[5], NULL, 10);
+    const bool served = strcmp(argv[4], "servers") == 0;
+    const bool group = served || strcmp(argv[4], "group") == 0;
+    const long batch = strtol(argv[3], NULL, 10);
+    const long servers = served && argv[6] ? strtol(argv[6], NULL, 10) : 0;
+    const long count = strtol(argv[5], NULL, 10) + servers;
     if (strcmp(argv[1], smallest.name) == 0) bench.model = &smallest;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (strcmp(argv[1], models[i].name) == 0) bench.model = &models[i];
     bench.bf16 = strcmp(argv[2], "bf16") == 0;
     if (!bench.model || (!bench.bf16 && strcmp(argv[2], "float32") != 0) || batch < 1 ||
-        batch > 1024 || count < 1 || count > (group ? MEMBERS_MAX : POOL_THREADS_MAX) ||
+        batch > 1024 || servers < 0 || (served && servers < 1) || count < 1 + servers ||
+        count > (group ? MEMBERS_MAX : POOL_THREADS_MAX) ||
         (!group && (argv[6] || strcmp(argv[4], "alone") != 0)))
         return false;
-    bench.mbit = group && argv[6] ? strtoull(argv[6], NULL, 10) : 0;
+    bench.mbit = group && !served && argv[6] ? strtoull(argv[6], NULL, 10) : 0;
+    bench.servers = (uint32_t)servers;
     bench.batch = (uint32_t)batch;
     bench.micro_batch = (bench.batch + LANES - 1) / LANES;
     if (bench.micro_batch > 8) bench.micro_batch = 8;
@@ -466,8 +477,10 @@ int main(int argc, char **argv)
     struct layout layout;
     char command[96];
     if (argc < 6 || argc > 7 || !read_words(argv)) {
-        fprintf(stderr, "usage: ddp_bench 10k|8m|32m float32|bf16 BATCH alone THREADS\n"
-                        "       ddp_bench 10k|8m|32m float32|bf16 BATCH group MEMBERS [MBIT]\n");
+        fprintf(stderr,
+                "usage: ddp_bench 10k|8m|32m float32|bf16 BATCH alone THREADS\n"
+                "       ddp_bench 10k|8m|32m float32|bf16 BATCH group MEMBERS [MBIT]\n"
+                "       ddp_bench 10k|8m|32m float32|bf16 BATCH servers TRAINERS SERVERS\n");
         return 64;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

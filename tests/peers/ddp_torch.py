@@ -2,12 +2,13 @@
 """ddp_torch -- trainers that sum their gradients, one trainer alone, and PyTorch's DDP, in turns.
 
     ddp_torch.py BUILD [--members N] [--batch N] [--model 8m|32m] [--precision float32|bf16]
-                       [--turns N] [--seconds S] [--mbit N]
+                       [--turns N] [--seconds S] [--mbit N] [--servers N]
 
 The same model, batch, precision, AdamW and clip:
     alone     one trainer with a thread for each processor (shoal train, eight lanes)
     group     N trainers of one thread, as in a window of the strategy allreduce (tests/bench/ddp_bench)
     group at M Mbit/s, with --mbit M: the same, when each trainer sends at most so much
+    S servers, with --servers S: the same trainers, and S parameter servers that hold the moments
     DDP ...   N processes of PyTorch of one thread, DistributedDataParallel over gloo: its gradients in
               the buckets, a static graph, fused AdamW, tcmalloc if it is there; eager with buckets of
               two sizes, and compiled
@@ -168,6 +169,10 @@ def compare(options, folder):
         runners.append(Runner(f"group at {options.mbit} Mbit/s",
                               ours(options, "group", str(options.members), str(options.mbit)),
                               tokens))
+    if options.servers:
+        runners.append(Runner(f"{options.servers} servers",
+                              ours(options, "servers", str(options.members), str(options.servers)),
+                              tokens))
     for kind, bucket in VARIANTS:
         runners.append(Runner(f"DDP {kind} {bucket} MB",
                               torch_ddp(options, kind, bucket, folder), tokens))
@@ -185,15 +190,17 @@ def compare(options, folder):
 
 
 def same_steps(runners):
-    """Ours in one state, once both have taken as many steps."""
-    taken = [3 + len(runner.rates) * runner.steps for runner in runners[:2]]
+    """Ours in one state, once all have taken as many steps."""
+    runners = [runner for runner in runners
+               if runner.label.split()[-1] in ("alone", "group", "servers")]
+    taken = [3 + len(runner.rates) * runner.steps for runner in runners]
     most = max(taken)
     for runner, steps in zip(runners, taken):
         if most > steps:
             runner.processes.turn(most - steps)
     ends = [runner.processes.end() for runner in runners]
-    same = ends[0] == ends[1]
-    print(f"  alone and group end in {'the same ' + ends[0] if same else 'DIFFERENT digests'} after "
+    same = all(end == ends[0] for end in ends)
+    print(f"  {', '.join(runner.label for runner in runners)} end in {'the same ' + ends[0] if same else 'DIFFERENT digests'} after "
           f"{most} steps")
     if not same:
         sys.exit(1)
@@ -218,6 +225,7 @@ def main():
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--mbit", type=int)
+    parser.add_argument("--servers", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
     print(processor_name())
