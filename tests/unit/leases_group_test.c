@@ -845,9 +845,8 @@ static void run_seed(uint64_t seed)
     free(sim.arena.bytes), free(sim.out.effects), free(sim.out.bytes), free(sim.evidence);
 }
 
-// 352: the coordinator dies between the record that a group has settled and that of the next phase.
-// 64: the run went back to an older save, and took the samples of a still older one for those to train.
-static const uint64_t seeds_that_showed_something[] = { 352, 64 };
+// 329: the coordinator dies between the record that a group has settled and that of the next phase.
+static const uint64_t seeds_that_showed_something[] = { 329 };
 
 static void a_run_ends_whatever_dies(void **state)
 {
