@@ -560,7 +560,6 @@ static bool restore(struct epoch *self, const struct turn *turn, struct wire_rec
         // mutant: restore: who holds the step that a run goes back to is forgotten
         if (turn->presence->step_held[i] > back.step) turn->presence->step_held[i] = 0;
     holdings_forget(&self->holdings);
-    // mutant: older: what was said of a save before a restore counts
     unread_forget(&self->unread);
     turn_arm(turn);
     return true;

@@ -674,6 +674,8 @@ static void be_without_a_state(void)
     hear_links();
 }
 
+static uint64_t epoch_of_servers;
+
 static void hear_window_of_server(uint64_t number, uint64_t step)
 {
     static const struct wire_place group[] = { { .member = ME, .instance = INSTANCE },
@@ -682,6 +684,7 @@ static void hear_window_of_server(uint64_t number, uint64_t step)
     static const uint8_t lr_bits[16];
     hear(FRAME_WINDOW,
          &(struct wire_window){ .number = number,
+                                .epoch = epoch_of_servers,
                                 .step = step,
                                 .steps = 4,
                                 .lr_bits = { lr_bits, 16 },
@@ -746,9 +749,15 @@ static void who_holds_the_state_does_not_enter_without_it(void **unused)
 {
     (void)unused;
     be_without_a_state();
-    replica.holding = true;
+    replica.holding = replica.ready = true;
+    replica.epoch = replica.pin_step = member->now.pin_step = 0;
+    epoch_of_servers = 1; // It has not pinned yet what this epoch begins with
     hear_window_of_server(1, STEP);
+    assert_int_equal(taken(), 0);
+    replica.epoch = 1;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
     assert_true(taken() == 1 && !has_entered());
+    epoch_of_servers = 0;
 }
 
 // Its window was closed elsewhere: it has lost nothing that the run needs, keeps nobody from a step, and enters again.
@@ -763,7 +772,14 @@ static void who_needs_no_state_goes_on_with_the_next_window(void **unused)
     assert_false(replica.holding);
     const struct wire_stands *stands = said(FRAME_STANDS);
     assert_true(stands && stands->enters && stands->lost && !stands->broken);
+    replica.loading = true; // It has other work when the next one comes
     hear_window_of_server(6, STEP + 38);
+    now_ms += 2000;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    stands = said(FRAME_STANDS);
+    assert_true(taken() == 0 && stands && !stands->broken);
+    replica.loading = false;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
     assert_true(taken() == 6 && has_entered());
     stands = said(FRAME_STANDS);
     assert_true(!stands || !stands->broken);

@@ -160,9 +160,9 @@ void copying_look(struct lease_pace *self, const struct turn *turn, bool goes_on
     }
     if (!goes_on || !is_due(turn)) return;
     const struct wire_save_share order = { own(turn)->group.number, turn->run->step };
+    self->copy_keeps = false;
     // mutant: copying: servers are told to copy before that is stored
     turn_put(turn, FRAME_RECORD_COPY, &order);
-    self->copy_keeps = false;
     tell_copy(self, turn, owners(turn));
 }
 
