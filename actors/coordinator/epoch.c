@@ -557,7 +557,6 @@ static bool restore(struct epoch *self, const struct turn *turn, struct wire_rec
     turn_put(turn, FRAME_RECORD_RESTORE, &back);
     // Who said before that it holds this very step holds it still, and may be the only one (seed 2779)
     for (uint32_t i = 0; i < turn->run->roster.count; i++)
-        // mutant: restore: who holds the step that a run goes back to is forgotten
         if (turn->presence->step_held[i] > back.step) turn->presence->step_held[i] = 0;
     holdings_forget(&self->holdings);
     unread_forget(&self->unread);

@@ -897,7 +897,6 @@ by_unit 'copying: a memory save is on record before all servers keep their part'
 by_unit 'copying: a server copies for an earlier group' leases_member_test '|| said->number != self->in_hand' ''
 by_unit 'copying: the shares of other copies than the newest are fetched' leases_member_test '|| said->step != self->copy_step' ''
 by_unit 'copying: a copy that is on record makes room for the next before that is known' leases_member_test drop
-mutant 'leases: copies of the group before are put on record' drop
 by_unit 'copying: a copy that the run has given up stays in memory' leases_learner_test drop
 by_unit 'leases: a server of a run in bf16 answers with what lay there before' leases_learner_test drop
 by_unit 'older: a save that was removed is offered' coordinator_test 'i < OLDER_SAVES_MAX' 'i < OLDER_SAVES_MAX && keep > 99'
@@ -905,13 +904,12 @@ by_unit 'older: a save is forgotten once there is a newer one' coordinator_test 
 by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'
 mutant 'older: a snapshot forgets the older saves' '&from->older_1' '&from->save_point'
 by_unit 'older: a save that the run has left is given up' coordinator_test '|| said->step != run->step || !hash_equal(&said->digest, &run->digest)' ''
-by_unit 'older: words of members that have not been heard since count' coordinator_test drop
+by_unit 'older: words of members that have not been heard since count' coordinator_test '!are_heard(turn)' '(!are_heard(turn) && !turn)'
 by_unit 'older: one that cannot read the newest save takes the run back' coordinator_test '&& speakers == here' ''
 by_unit 'older: a run goes back further than it must' coordinator_test 'point->at.step > back->at.step' 'point->at.step < back->at.step'
 by_unit 'older: a run goes back to an older save and does not say so' coordinator_test 'unread_by_all(&self->unread, turn)' '!turn'
-by_unit 'restore: who holds the step that a run goes back to is forgotten' coordinator_test 'turn->presence->step_held[i] > back.step' 'turn'
 by_unit 'older: a save of which the numbers are damaged is taken for whole' windows_saves_test drop
-mutant 'older: the save that a run may go back to is removed' drop
+mutant 'older: the save that a run may go back to is removed' 'step = older->step' 'step = older->step + 1'
 mutant 'older: nobody hears that a save cannot be read' 'outbox_mail(out,' 'if (!member) outbox_mail(out,'
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || learner_copies_is_later(&copies->of, window->kept_window, window->kept_step))' '!same'
 by_unit 'data: without it everybody has missed the round' coordinator_test 'proved && data' 'proved'
@@ -955,7 +953,7 @@ by_unit 'servers: the run waits for good for trainers that it has left out' coor
     'self->apart && !windows_are_open(turn->run)' 'false'
 by_unit 'servers: without trainers the shares of the servers are lost' coordinator_test 'self->apart' '!self'
 by_unit 'servers: a pending member is in a group' coordinator_test '== MEMBER_PENDING' '> 250'
-by_unit 'servers: a restart of the coordinator loses the shares that servers keep' coordinator_test drop
+by_unit 'servers: a restart of the coordinator loses the shares that servers keep' coordinator_test 'may_be_apart(turn)' 'may_be_apart(turn) && !turn'
 by_unit 'servers: a trainer without a state is left out' coordinator_test 'i >= owner' 'i + owner >= owner'
 by_unit 'servers: a trainer without a state is waited for' coordinator_test drop
 by_unit 'servers: who holds the state enters without it' windows_member_test 'replica->holding &&' 'replica->holding && !window &&'
@@ -977,9 +975,9 @@ by_unit 'windows: a member that dies with its share may bring all of the state b
 by_unit 'members: an earlier word of what a member holds takes the place of a later one' coordinator_test drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
-by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, turn, mark, step)' '(most_have_marked(self, turn, mark, step) || run)'
+by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, turn, mark, step)' '(most_have_marked(self, turn, mark, step) || self)'
 by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
-by_unit 'windows: who stands at the newest step is not among those that hold it' coordinator_test drop
+by_unit 'windows: who stands at the newest step is not among those that hold it' coordinator_test 'stands_at_end(said, turn->run)' 'stands_at_end(said, turn->run) && !said'
 by_unit 'windows: who says that it holds the step and never reports it is believed for ever' coordinator_test \
     '!self->claimed_ms ||' 'true ||'
 by_unit 'windows: most hold the step and do not hear us, and the run goes back' coordinator_test \
@@ -994,7 +992,7 @@ mutant 'saves: a snapshot forgets who saves' 'self->savers_count = from->savers_
 by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
     '&& is_of_open(run, stands->window)' '&& run'
 by_unit 'windows: a step of another window is applied from memory' windows_member_test \
-    'steps->number >= self->first && steps->number <= self->newest' 'steps->number > 0'
+    'steps->number >= self->first && steps->number <= self->newest' 'steps->number > 0 && self'
 by_unit 'windows: who comes back to a run whose later windows have passed its step keeps its steps' windows_member_test drop
 by_unit 'windows: who is left behind is taken for one that holds the newest step' windows_member_test drop
 by_unit 'windows: a frozen window is begun all the same' windows_member_test drop

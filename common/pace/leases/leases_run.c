@@ -199,7 +199,6 @@ static void apply_group(struct run *run, const struct wire_group *group)
     // mutant: leases: samples that a group has trained are done at the step that it began with
     if (run_has_digest(run)) run_point_take(run, &run->digest, &run->end_point);
     leases_run_begin(own(run), &run->table, group);
-    // mutant: leases: copies of the group before are put on record
     memory_save_forget_copies(&own(run)->memory);
     run->number = group->number;
     run->epoch_elapsed_ms = group->epoch_elapsed_ms;
