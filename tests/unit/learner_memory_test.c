@@ -210,10 +210,6 @@ static void train_a_window(struct worker *worker, const struct key *key)
     assert_true(stepped->step == STEPS + 1);
 }
 
-enum {
-    PROGRAM_MIB = 16
-}; // It says so much for code and libraries, which are here before anything is measured
-
 // `dir`: of the blobs, or NULL. Returns the bytes that were held for each parameter, without activations.
 static double hold(const struct wire_part *strategy, const char *dir,
                    void (*train)(struct worker *, const struct key *))
@@ -231,7 +227,6 @@ static double hold(const struct wire_part *strategy, const char *dir,
     unsigned long said = 0, later = 0;
     const struct state_cut cut = build_and_read_log(worker, strategy, &said, &later);
     if (!copies_for_saves) later = 0;
-    said -= PROGRAM_MIB;
     if (train == train_a_window) answer(worker); // LINKS
     for (uint64_t step = 1; step <= STEPS; step++) {
         stage(store, step, &cut);

@@ -202,8 +202,13 @@ static void a_meeting_that_does_not_add_up_breaks_the_window(void **state)
     (void)state;
     share_moments();
     tell_squares(&forger, 1, &squares);
-    for (int i = 0; i < 3; i++) // Parameters and both moments
-        sum(&forger, GROUP_GATHER, forger.floats, strategy.lanes, strategy.batch_end);
+    // Parameters and both moments, each in rounds of a leaf of each share (learner_gather.c)
+    const uint64_t leaf = STATE_LEAF_BYTES / sizeof(float);
+    const uint64_t rounds = (forger.floats + 2 * leaf - 1) / (2 * leaf);
+    for (uint64_t i = 0; i < 3 * rounds; i++) {
+        memset(forger.vector + forger.floats, 0, 2 * leaf * sizeof *forger.vector); // Its own leaf
+        sum(&forger, GROUP_GATHER, 2 * leaf, strategy.lanes, strategy.batch_end);
+    }
     forger.vector[0] = 2;
     sum(&forger, GROUP_ALL, 1, 2, 2);
     const struct wire_broke *broke = hear_kind(&members[0], FRAME_BROKE);
