@@ -7,18 +7,24 @@
 enum { EVERY = 2, ALONE = 120 };
 static struct hash alone[ALONE + 1]; // The digest at each step
 
+// Once for all tests.
 static void take_steps_alone(void)
 {
     struct member *group[MEMBERS_MAX_HERE];
     struct course at = { 0, 0 };
-    shape.vocab = 900; // Four leaves
-    share_moments();
     strategy.parts = PARTS_NONE;
     strategy.memory_every = 0;
     begin_group(group, 1);
     while (at.step < ALONE) alone[at.step] = take_steps(&at, 1, group, 1); // That of the step after
     memmove(alone + 1, alone, ALONE * sizeof *alone);
     end_group();
+}
+
+static void set_up_run(void)
+{
+    shape.vocab = 900; // Four leaves
+    share_moments();
+    if (hash_is_none(&alone[1])) take_steps_alone();
     strategy.parts = PARTS_MOMENTS;
     strategy.memory_every = EVERY;
     strategy.buddies = 1;
@@ -90,7 +96,7 @@ static void expect_lists(struct member *const *group, uint32_t count, uint64_t s
 static uint64_t begin_with_copies(struct member *ret_group[MEMBERS_MAX_HERE], struct course *at)
 {
     *at = (struct course){ 0, 0 };
-    take_steps_alone();
+    set_up_run();
     begin_group(ret_group, 3);
     return await_listed(at, ret_group, 3, 0);
 }
@@ -170,7 +176,7 @@ static void a_learner_without_a_model_hears_of_a_record(void **state)
 {
     struct member *group[MEMBERS_MAX_HERE];
     (void)state;
-    take_steps_alone();
+    set_up_run();
     begin_group(group, 1);
     tell_build(group[0], 0);
     send_job(group[0], FRAME_KEPT, &(struct wire_kept){ 1, EVERY });
