@@ -16,8 +16,7 @@ static int fail_late(const struct durable_file *self, struct why *why)
     const int error = errno;
     return why_set(why, fault_from_errno(error),
                    "%s is written, but its folder cannot be made durable: %s; a power cut may "
-                   "bring back what was "
-                   "there before",
+                   "bring back what was there before",
                    self->name, strerror(error));
 }
 

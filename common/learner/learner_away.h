@@ -51,8 +51,8 @@ void learner_away_release(struct learner *self, struct interval part);
 // Moves a state that is in memory away, and gives its memory back. Faults of learner_away_take.
 int learner_away_move(struct learner *self, struct why *why);
 
-// Puts this part of what is away into the vectors, and gives the memory of the rest back. Needs self->away
-// (or nothing is read). FAULT_CORRUPT: the copy has changed on the disk.
+// Puts this part of what is away into the vectors, and gives the memory of the rest back. Needs self->away.
+// FAULT_CORRUPT: the copy has changed on the disk.
 int learner_away_read(struct learner *self, struct interval part, struct why *why);
 
 // The copy is of an earlier step, or of no use.

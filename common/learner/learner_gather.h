@@ -22,8 +22,8 @@ struct learner_gather {
 
 // All of the state, also the parameters. Returns when all members have it: until then one whose own call failed may
 // change what is still on its way to another one (group_add). 0: learner->away is true, and nothing is a share only.
-// All of the state may be here after a fault, too; our part of it is.
-// The room stays: after a fault bytes of it may still be on their way to another member, which must not change (group_add).
+// All of the state may be here after a fault, too; our part of it is. The room stays the learner's: after a fault bytes of it
+// may still be on their way. FAULT_MEMORY, and those of group_add and learner_away_take.
 int learner_gather_state(struct learner *learner, struct learner_gather *self, struct why *why,
                          struct group_blame *ret_blame);
 

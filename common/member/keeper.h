@@ -6,8 +6,7 @@
 //                   └──── the next one takes its place                 keeper_recorded: on record; the lists are released
 //
 // The lists are blobs with the hashes of the leaves of each share (common/vector/share_list.h). Ours is here; the
-// others are fetched from their members. From all lists
-// each member computes the digest of the state.
+// others are fetched from their members. From all lists each member computes the digest of the state.
 //
 // `in`: the number of the window or group in which the copies were made.
 //

@@ -179,6 +179,16 @@ static void stage(blob_store_t *store, uint64_t step, const struct state_cut *cu
     blob_store_stage(store, &state, &copy);
 }
 
+static void load_each_step(struct worker *worker, blob_store_t *store, const struct state_cut *cut)
+{
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        stage(store, step, cut);
+        const struct wire_loaded *loaded =
+            ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
+        assert_true(loaded->ok);
+    }
+}
+
 static void train_a_result(struct worker *worker, const struct key *key)
 {
     (void)key;
@@ -228,12 +238,7 @@ static double hold(const struct wire_part *strategy, const char *dir,
     const struct state_cut cut = build_and_read_log(worker, strategy, &said, &later);
     if (!copies_for_saves) later = 0;
     if (train == train_a_window) answer(worker); // LINKS
-    for (uint64_t step = 1; step <= STEPS; step++) {
-        stage(store, step, &cut);
-        const struct wire_loaded *loaded =
-            ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
-        assert_true(loaded->ok);
-    }
+    load_each_step(worker, store, &cut);
     train(worker, identity_key(options.identity));
     stage(store, STEPS + 1, &cut); // Fetched while all else is held
     const double held = resident_mib("VmHWM:") - before;
@@ -381,12 +386,7 @@ static void a_server_has_no_state_in_memory_that_it_has_loaded(void **state)
     const double before = resident_mib("VmRSS:");
     const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
     answer(worker); // LINKS
-    for (uint64_t step = 1; step <= STEPS; step++) {
-        stage(store, step, &cut);
-        const struct wire_loaded *loaded =
-            ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
-        assert_true(loaded->ok);
-    }
+    load_each_step(worker, store, &cut);
     const double held = resident_mib("VmHWM:") - before;
     const double all = (double)state_cut_room(&cut) / MIB;
     print_message("a state of %.1f MiB: %.1f MiB held\n", all, held);
