@@ -20,7 +20,7 @@ if [ -z "${LIVE_SEED:-}" ]; then
 fi
 export CMOCKA_MESSAGE_OUTPUT=TAP LC_ALL=C
 passed=0 failed=0 skipped=0 failures=""
-logs=$(mktemp -d)                       # of each program its number, and NUMBER.end: exit status and seconds
+logs=$(mktemp -d)                       # of each program its number, and NUMBER.end: exit status, seconds, processor seconds
 programs=() list_of=()                  # of each program
 words=("$@")
 at=(0) end=($#) jobs=(1) niceness=(0) limit_s=(600) running=(0)        # of each list
@@ -28,6 +28,9 @@ for ((i = 0; i < $#; i++)); do
     [ "${words[i]}" = --beside ] || continue
     end[-1]=$i at+=($((i + 1))) end+=($#) jobs+=(1) niceness+=(0) limit_s+=(600) running+=(0)
 done
+
+# Of the children, from what bash's times prints: "0m0.004s 0m0.001s" for the shell, and a line for them.
+processor_seconds() { awk -F '[ms ]+' 'NR == 2 { printf "%.0f", 60 * $1 + $2 + 60 * $3 + $4 }'; }
 
 # timeout makes each program a group of its own, and ends it whole.
 interrupted()                           # signal
@@ -52,18 +55,19 @@ start()                                 # list, program
         wait $!; code=$?
         wait                            # still for it, if a signal ended the first wait
         trap '' TERM
-        echo "$code $SECONDS" >"$log.new" && mv "$log.new" "$log.end"
+        times >"$log.times"
+        echo "$code $SECONDS $(processor_seconds <"$log.times")" >"$log.new" && mv "$log.new" "$log.end"
     } 2>/dev/null &
 }
 
-report()                                # program, log, exit status, seconds
+report()                                # program, log, exit status, seconds, processor seconds
 {
     local program=$1 log=$2 code=$3 ok no skip name
     sed -i -E 's/^not (ok [0-9]+ # SKIP)/\1/' "$log"     # cmocka calls a skipped test "not ok"
     ok=$(grep -cE '^ok [0-9]+' "$log"); no=$(grep -cE '^not ok [0-9]+' "$log")
     skip=$(grep -ciE '^ok [0-9]+.*# skip' "$log")
     name=$(echo "$program" | sed -E 's#^made ([^ ]*).*#make \1#; t; s#^.*/(asan|tsan)/unit/#\1/#; t; s#^.*(asan|tsan|unit|emulated|gpu|live|chaos|peers|sim|build)/#\1/#; s# .*##')
-    printf '  %-34s %3d ok %3d failed %2d skipped  %3d s\n' "$name" $((ok - skip)) "$no" "$skip" "$4"
+    printf '  %-34s %3d ok %3d failed %2d skipped  %3d s  %3d s of processor\n' "$name" $((ok - skip)) "$no" "$skip" "$4" "$5"
     if [ "$no" -gt 0 ] || { [ "$code" -ne 0 ] && [ "$no" -eq 0 ]; } || [ $((ok + no)) -eq 0 ]; then
         [ "$no" -gt 0 ] || { no=1; echo "    $program: exit status $code after $ok tests$([ $code -eq 124 ] && echo ' (out of time)')"; }
         failures="$failures $name"
@@ -109,7 +113,7 @@ while :; do
     while ! show_ended; do
         wait -n
         # No child is left: what has not written its end was killed.
-        [ $? -ne 127 ] || for i in "${!programs[@]}"; do [ -e "$logs/$i.end" ] || echo "137 0" >"$logs/$i.end"; done
+        [ $? -ne 127 ] || for i in "${!programs[@]}"; do [ -e "$logs/$i.end" ] || echo "137 0 0" >"$logs/$i.end"; done
     done
 done
 [ -n "$failures" ] && echo "failed:$failures"

@@ -1,8 +1,9 @@
-// shoal-coordinator -- keeps one run. This file has its flags and its start.
+// shoal-coordinator -- keeps one run. This file has its flags, its start, and what the shell adds to the core: speeds
+// and overdue saves in RUN, and the questions of REACH.
 //
-// The start goes in the order in which one thing needs the other: the configuration, the key, the
-// rules, the ledger, the check that the run belongs to this configuration and key, the files of
-// --log, then the shell with the core.
+// The start goes in the order in which one thing needs the other: the configuration, the key, the rules, the ledger,
+// the number of this process, the check that the run belongs to this configuration and key, the sockets of REACH, the
+// files of --log, then the shell with the core.
 
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
@@ -65,8 +66,8 @@ static int open_run(struct keeper *self, struct why *why)
     return rc < 0 ? rc : run_folder_take_anew(folder, run->log_seq, why);
 }
 
-// The core tells RUN when something has changed. While no step is made nothing does but the time since
-// the newest one: then RUN goes out with each heartbeat, so that nobody shows an old rate.
+// The core tells RUN when something has changed. While no step is made, only the time since the newest step
+// does: then RUN goes out with each heartbeat, so that nobody shows an old rate.
 static void repeat_run(const struct keeper *self, struct outbox *out)
 {
     bool has_run = false, has_beat = false;
@@ -102,7 +103,8 @@ static void tell_reach(void *arg, const struct reach_answer *answer)
 
 static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
-// Saves in pieces are the members' work: the core puts on record what they say is whole, and misses nothing.
+// Saves in pieces are the members' work: the core puts on record what they say is whole, and does not notice that
+// none came.
 static uint64_t find_unsaved(struct keeper *self, const struct wire_run *run)
 {
     const struct run_config *config = &self->config;
@@ -176,14 +178,11 @@ static bool address_is_local(const char *address)
 
 static int run(struct keeper *self, struct why *why)
 {
-    // Greater than every earlier one. If the ledger is an older copy that lacks some starts, so it is by the clock,
-    // unless that was set back as well.
+    // Greater than every earlier one. If the ledger is an older copy that lacks some starts, the clock makes it
+    // greater, unless it was set back as well.
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { sizeof(struct keeper), step };
-    static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN",       "ROSTER",
-                                           "ROUND", "COMMIT",   "EPOCH_END", "WINDOW",
-                                           "STEPS", "BEAT",     "MEMBERS",   NULL };
     int rc =
         reach_shell_new(self->identity, self->config.run_id, tell_reach, self, why, &self->reach);
     if (rc < 0) return rc;
@@ -194,7 +193,6 @@ static int run(struct keeper *self, struct why *why)
         .role = ACTOR_COORDINATOR,
         .run = self->config.run_id,
         .broker = &self->command.ticket,
-        .deaf_to = deaf_to,
         .incarnation = incarnation,
         .instance = self->instance,
         .status = say_status,
@@ -273,7 +271,7 @@ static const struct command_line line = {
         "  shoal-coordinator -i secret.key --ticket ticket --state state.toml --state-dir run\n",
 };
 
-// Members with such a ticket would not follow this coordinator.
+// Members with a ticket that names another owner would not follow this coordinator.
 static int check_owner(const struct keeper *self, struct why *why)
 {
     const struct key *owner = &self->command.ticket.owner, *own = identity_key(self->identity);

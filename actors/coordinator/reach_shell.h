@@ -15,8 +15,8 @@ typedef void reach_tell_fn(void *arg, const struct reach_answer *answer);
 
 struct reach_shell;
 
-// `identity`, borrowed, is ours; `tell` sends an answer to its asker. FAULT_BUSY: no descriptor is left, or no
-// memory for one.
+// `identity`, borrowed, is ours. `run` is hashed and not kept. `tell` sends an answer to its asker; it is called from
+// reach_shell_hear and reach_shell_take. FAULT_BUSY: no descriptor is left, or no memory for one.
 int reach_shell_new(const struct identity *identity, const char *run, reach_tell_fn *tell,
                     void *arg, struct why *why, struct reach_shell **ret_shell);
 void reach_shell_destroy(struct reach_shell **self_p); // NULL is allowed

@@ -8,3 +8,6 @@
 // space leaves. Does not need /proc/meminfo, which our units hide. 0 if the system tells none of
 // them; the caller then says that it could not check.
 uint64_t memory_available_bytes(void);
+
+// What is needed, in whole MiB: rounded up. What is free is rounded down.
+static inline uint64_t memory_mib_needed(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }

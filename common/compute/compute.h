@@ -39,6 +39,7 @@ struct compute_device {
     enum compute_kind kind;
     char text[512];                   // For people: which device it is, or why no other was taken
     const struct cuda_plugin *plugin; // Of COMPUTE_CUDA; loaded once, never unloaded
+    uint64_t free_bytes;              // Of a GPU's memory, when it was found; of a CPU 0
 };
 
 // "cpu", "cuda", or "auto": the GPU if there is one, else the CPU, and *text says why. FAULT_USAGE

@@ -50,7 +50,9 @@ int compute_cuda_find(struct why *why, struct compute_device *ret_device, bool *
                 device.name, device.major, device.minor);
         return 0;
     }
-    *ret_device = (struct compute_device){ .kind = COMPUTE_CUDA, .plugin = plugin };
+    *ret_device = (struct compute_device){ .kind = COMPUTE_CUDA,
+                                           .plugin = plugin,
+                                           .free_bytes = device.free_bytes };
     snprintf(ret_device->text, sizeof ret_device->text,
              "%s (compute capability %d.%d, %" PRIu64 " of %" PRIu64 " MiB free, driver for CUDA"
              " %d.%d)",

@@ -118,8 +118,9 @@ static int plan_memory(struct learner *self, struct why *why)
     log_line(LOG_INFO,
              "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " later_mib=%" PRIu64
              " free_mib=%s device_mib=%" PRIu64 " activations=%s copies_mib=%" PRIu64 "%s",
-             self->floats, host >> 20, later >> 20, free_mib, (uint64_t)memory.device >> 20,
-             config->recompute ? "recomputed" : "kept", copies >> 20,
+             self->floats, memory_mib_needed(host), memory_mib_needed(later), free_mib,
+             memory_mib_needed(memory.device), config->recompute ? "recomputed" : "kept",
+             memory_mib_needed(copies),
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u kernels=%s",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads,

@@ -26,7 +26,7 @@ struct learner_pieces {
     struct learner_saver saver;
     uint64_t taken,
         taken_window; // The newest step of which our part was taken, and in which window; 0: none
-    bool somebody_writes; // An earlier save, when the step in hand was told
+    bool somebody_writes; // By the words of the step in hand, a member still writes an earlier save
 };
 
 // The copies of our share in memory (learner_windows_copies.c).
@@ -36,8 +36,9 @@ struct learner_window_copies {
     uint32_t place;                       // Ours, when it was
     struct hash lists[GROUP_MEMBERS_MAX]; // By place, of those in `listed`
     uint64_t listed;
-    bool told;     // LISTED
-    bool somebody; // Has a copy that is not on record, when the step in hand was told
+    bool told; // LISTED
+    bool
+        somebody_waits; // By the words of the step in hand, a member has a copy that is not on record
 };
 
 // Whether the same processes are in the same places. `a` NULL: no.
@@ -121,8 +122,8 @@ struct lane_node learner_lanes(const struct learner *self, uint32_t place);
 // A sum of the window in hand, of so many floats, with the next number. What else it has is the caller's.
 struct group_sum learner_sum(struct learner *self, enum group_way way, uint64_t floats);
 
-// Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
-// and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;
+// Takes one step of the window in hand: applies it, then saves and copies what is due. self->step moves when it is
+// applied, also if a fault comes behind that. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;
 // `unsound` says whether that is because the step is void.
 int learner_step(struct learner *self, struct why *why, struct group_blame *ret_blame);
 
@@ -132,8 +133,8 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
 
-// Of a step whose sum is here, and that another member has applied: hears how long the shares of the gradient are that
-// have not been told yet. Whoever has applied it has told that to all before. Up to two seconds.
+// Of a step whose sum is here, and that another member has applied: hears the squared norms of the shares that have
+// not been told yet. Whoever has applied it has told them to all before. Up to two seconds.
 int learner_step_hear_out(struct learner *self, struct why *why);
 
 // The members that are late, by the rule of common/run/lateness.h.
@@ -170,11 +171,11 @@ void learner_window_copies_look(struct learner *self);
 void learner_window_copies_kept(struct learner *self, const struct wire_kept *said);
 void learner_window_copies_close(struct learner *self);
 
-// The strategy `sharded` (learner_shares.c). In a run of `allreduce` they do nothing.
+// Shares of the state, with `sharded` and `server` (learner_shares.c). With `allreduce` the actions do nothing, _part is
+// the whole vector, _has is true, and _memory has the saves alone.
 // _begin: a window has begun; takes up our share, if all of the state is here. Else, if the share is another one, the
 // state is lost. _part: the floats whose sum we need. _gather: the parameters, before a step. _applied: one has been.
-// _has: all is here to apply the step in memory (of allreduce: always, once its sum is). _close: gathers all of the
-// state, if the group ends here.
+// _has: all is here to apply the step in memory. _close: gathers all of the state, if the group ends here.
 bool learner_shares_are_on(const struct learner *self);
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window);
 struct interval learner_shares_part(const struct learner *self);

@@ -94,8 +94,8 @@ void learner_window_copies_begin(struct learner *self, const struct wire_take_wi
 void learner_window_copies_stepped(struct learner *self)
 {
     struct learner_window_copies *copies = own(self);
-    if (!are_on(self) || self->step % config_of(self)->memory_every != 0 || copies->somebody ||
-        !copies->of.next)
+    if (!are_on(self) || self->step % config_of(self)->memory_every != 0 ||
+        copies->somebody_waits || !copies->of.next)
         return;
     const struct learner_owner of = owner_now(self);
     const uint64_t window = self->window->now->said.number;
@@ -140,7 +140,7 @@ void learner_window_copies_look(struct learner *self)
     tell_listed(self);
 }
 
-void learner_window_copies_step(struct learner *self) { own(self)->somebody = false; }
+void learner_window_copies_step(struct learner *self) { own(self)->somebody_waits = false; }
 
 void learner_window_copies_tell(struct learner *self, struct wire_have *have)
 {
@@ -151,14 +151,14 @@ void learner_window_copies_tell(struct learner *self, struct wire_have *have)
     have->copying = owns && (copies->of.step > 0 || !copies->of.next);
     have->copy = copies->of.is_hashed ? copies->of.step : 0;
     if (copies->of.is_hashed) have->list = copies->of.name;
-    copies->somebody |= have->copying;
+    copies->somebody_waits |= have->copying;
 }
 
 void learner_window_copies_hear(struct learner *self, uint32_t from, const struct wire_have *have)
 {
     struct learner_window_copies *copies = own(self);
     // mutant: keeping: a member whose copy is not on record is not waited for
-    copies->somebody |= have->copying;
+    copies->somebody_waits |= have->copying;
     // mutant: keeping: the list of another step is taken
     if (have->copy == 0 || have->copy != copies->of.step || from < first_owner(self)) return;
     const uint32_t owner = from - first_owner(self);

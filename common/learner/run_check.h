@@ -5,7 +5,8 @@
 //
 //     model.LLM.optimizer       is the one of strategy.kind         FAULT_UNSUPPORTED for another
 //     model.LLM.checkpoint      a folder with a config.json of a model that is computed here
-//     progress.state            a save or a checkpoint of the step before progress.step
+//     progress.state            a save or a checkpoint of the step before progress.step, of as many
+//                               parameters as the model                FAULT_FOREIGN
 //     model.LLM.max_seq_len     at most what the model allows       FAULT_RANGE
 //     compression_topk          results are not too large           FAULT_LIMIT
 //     strategy.server.servers   at most the leaves of the model     FAULT_RANGE
@@ -21,7 +22,7 @@ enum { RUN_FOLDER_MAX = 256 }; // As frames carry them
 
 struct run_model {
     char folder[RUN_FOLDER_MAX];      // With state.toml's own folder in front
-    char first_state[RUN_FOLDER_MAX]; // So, too; "": none
+    char first_state[RUN_FOLDER_MAX]; // Likewise; "": none
     char *config;                     // The text of its config.json, to be freed; NULL: not read
     uint32_t config_bytes;            // Of that text
     struct model_shape shape;         // What it says

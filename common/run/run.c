@@ -162,11 +162,11 @@ static void set_table(struct run *self, const struct wire_data_position *data_po
 {
     table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX,
                self->pass_samples ? self->pass_samples : 1, data_position->cursor);
-    ensure(table_mark(&self->table, TABLE_TODO, 0, data_position->returned,
-                      data_position->returned_count) == TABLE_OK);
+    ensure(table_restore(&self->table, TABLE_TODO, 0, data_position->returned,
+                         data_position->returned_count) == TABLE_OK);
     // mutant: restore: what failed is trained again
-    ensure(table_mark(&self->table, TABLE_FAILED, 0, data_position->failed,
-                      data_position->failed_count) == TABLE_OK);
+    ensure(table_restore(&self->table, TABLE_FAILED, 0, data_position->failed,
+                         data_position->failed_count) == TABLE_OK);
 }
 
 static void apply_genesis(struct run *self, const struct wire_record_genesis *genesis)

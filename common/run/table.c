@@ -1,6 +1,6 @@
-// table -- every operation reads the map as stretches without gaps (walk), and writes the changed stretches
-// into the spare half (build), which keeps them canonical. At the end the halves change places,
-// unless the capacity is exceeded. The operations differ only in which stretches they change.
+// table -- an operation that moves samples reads the map as stretches without gaps (walk), and writes the changed
+// stretches into the spare half (build), which keeps them canonical. At the end the halves change places,
+// unless the capacity is exceeded. Such operations differ only in which stretches they change.
 
 #include "common/run/table.h"
 #include "common/base/ensure.h"
@@ -73,7 +73,7 @@ static void build_add(struct build *build, uint64_t begin, uint64_t end, uint8_t
     build->last = (struct wire_table_entry){ begin, end, state, number };
 }
 
-// Every operation that changes states ends here. The halves change places only if all entries had room.
+// Every operation that moves samples ends here. The halves change places only if all entries had room.
 static enum table_answer build_end(struct build *build, struct table *self)
 {
     const bool tail = build->last.state == TABLE_TODO; // The last stretch ends at END
@@ -120,8 +120,8 @@ struct mark {
     uint64_t number;
 };
 
-// Changes the listed samples from `from` to `to`; all of them must be in `from`. Runs are as long
-// as possible, so an interval with one mark lies within one stretch.
+// Changes the listed samples from `from` to `to`; all of them must be in `from`. Neighbours with one mark
+// are one stretch, so an interval with one mark lies within one stretch.
 static enum table_answer mark(struct table *self, struct mark from, struct mark to,
                               const struct interval *list, uint32_t count)
 {
@@ -176,8 +176,8 @@ enum table_answer table_return_rest(struct table *self, uint64_t number)
     return build_end(&build, self);
 }
 
-enum table_answer table_mark(struct table *self, uint8_t state, uint64_t number,
-                             const struct interval *list, uint32_t count)
+enum table_answer table_restore(struct table *self, uint8_t state, uint64_t number,
+                                const struct interval *list, uint32_t count)
 {
     ensure(state == TABLE_PENDING || number == 0);
     const struct mark from = { TABLE_DONE, 0 }, to = { state, number };

@@ -10,6 +10,8 @@
 //       ▲                       │ └────table_fail──▶ failed     Failed: given up, not dealt again
 //       └──table_return_rest──┘
 //
+// A table that is made again from a record begins with all samples done, and table_restore puts back those that were not.
+//
 // Position p is sample p mod pass_length of pass p / pass_length. The data have no end: the next
 // pass follows, and one deal may contain the end of one pass and the beginning of the next. A
 // permutation of the samples within a pass is applied elsewhere, to the positions that are dealt.
@@ -78,9 +80,10 @@ bool table_load(struct table *self, const struct wire_table_entry *entries, uint
 enum table_answer table_list(const struct table *self, uint8_t state, uint64_t number,
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
-// Moves the listed samples from done to this state. `number` is 0 unless the state is pending.
-enum table_answer table_mark(struct table *self, uint8_t state, uint64_t number,
-                             const struct interval *list, uint32_t count);
+// Of a table that is made from a record: moves the listed samples from done to this state. `number` is 0 unless the
+// state is pending.
+enum table_answer table_restore(struct table *self, uint8_t state, uint64_t number,
+                                const struct interval *list, uint32_t count);
 
 // The data position if no pending sample gets done: all positions from *ret_cursor on, and the list
 // below it, will be trained. A checkpoint stores it, so it says where the data stood before the

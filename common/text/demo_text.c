@@ -1,12 +1,9 @@
-// demo_text -- in this order: the Bible (bible -f) and the Jargon File become tokens
-// (text_tokens.h), the baselines are fitted on the training part and scored on the held-out part,
-// baselines.json is written last. A missing Jargon File is reported and left out; a missing bible
-// program is a fault.
+// demo_text -- in this order: the Bible (bible -f) and the Jargon File become tokens (text_tokens.h), then the baselines
+// are made. A missing Jargon File is reported and left out; a missing bible program is a fault.
 
 #include "common/text/demo_text.h"
 #include "common/base/child_output.h"
-#include "common/base/json_file.h"
-#include "common/data/token_dir.h"
+#include "common/text/baselines.h"
 #include "common/text/text_tokens.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -113,42 +110,7 @@ static int write_tokens(const char *dir, const char *jargon_path, uint32_t seq_l
     return 0;
 }
 
-// ---- the baselines
-
-static int load_part(const char *dir, const char *file, struct why *why, uint8_t **ret_bytes,
-                     size_t *ret_count)
-{
-    char *path = token_dir_path(dir, file);
-    if (!path) return why_set(why, FAULT_MEMORY, "a path in %s", dir);
-    int rc = text_tokens_load(path, 2 * (size_t)TEXT_MAX, why, ret_bytes, ret_count);
-    free(path);
-    return rc;
-}
-
-static int score(const char *dir, struct why *why, double ret_nats[NGRAM_ORDERS])
-{
-    ngram_t *ngram = NULL;
-    uint8_t *train = NULL, *heldout = NULL;
-    size_t train_count = 0, heldout_count = 0;
-    int rc = load_part(dir, "train/train.bin", why, &train, &train_count);
-    if (rc == 0) rc = load_part(dir, "heldout/heldout.bin", why, &heldout, &heldout_count);
-    if (rc == 0) rc = ngram_new(why, &ngram);
-    if (rc == 0) rc = ngram_fit(ngram, train, train_count, why);
-    if (rc == 0) ngram_score(ngram, heldout, heldout_count, ret_nats);
-    ngram_destroy(&ngram);
-    free(train);
-    free(heldout);
-    return rc;
-}
-
-static int write_baselines(const char *dir, const struct demo_text_result *result, struct why *why)
-{
-    json_t *json = json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte", "train_bytes",
-                             (json_int_t)result->train_bytes, "heldout_bytes",
-                             (json_int_t)result->heldout_bytes, "nats", result->nats[0],
-                             result->nats[1], result->nats[2]);
-    return json_file_write(dir, "baselines.json", json, SIZE_MAX, why);
-}
+// ---- all of it
 
 int demo_text_prepare(const char *dir, const char *jargon_path, uint32_t seq_len,
                       demo_text_say *say, void *context, struct why *why,
@@ -158,8 +120,7 @@ int demo_text_prepare(const char *dir, const char *jargon_path, uint32_t seq_len
     struct demo_text_result result = { 0 };
     int rc = write_tokens(dir, jargon_path ? jargon_path : DEMO_TEXT_JARGON, seq_len, &teller, why,
                           &result);
-    if (rc == 0) rc = score(dir, why, result.nats);
-    if (rc == 0) rc = write_baselines(dir, &result, why);
+    if (rc == 0) rc = baselines_make(dir, why, result.nats);
     if (rc < 0) return rc;
     tell(&teller, "held out, given 0, 1, 2 bytes of context: %.3f, %.3f, %.3f nats per byte",
          result.nats[0], result.nats[1], result.nats[2]);

@@ -3,10 +3,7 @@
 // King James Bible as `bible -f` of bible-kjv prints it (4.4 MB, a reference such as "Ge1:1" at the
 // start of each line, kept) and then the Jargon File of jargon-text (1.7 MB). Both public domain.
 //
-// Writes what text_tokens.h draws, and baselines.json beside it: the Witten-Bell baselines
-// (ngram.h) fitted on the part to train on and scored on the part held out,
-//
-//   { "unit": "nats per byte", "train_bytes": N, "heldout_bytes": N, "nats": [order 0, 1, 2] }
+// Writes what text_tokens.h draws, and baselines.json beside it (baselines.h).
 //
 // Slim images drop /usr/share/doc, where the Jargon File lies. Without it the Bible alone is used;
 // a line says so and how to get the file. The baselines are always those of the text that was used.

@@ -238,7 +238,7 @@ static void what_is_refused_changes_nothing(void **state)
     assert_int_equal(table_deal(&table, 3, UINT64_MAX - 19, list, 9, &count), TABLE_EXHAUSTED);
     const struct interval pending = { 19, 22 };
     assert_int_equal(table_deal_again(&table, 3, &pending, 1), TABLE_STATE);
-    assert_int_equal(table_mark(&table, TABLE_FAILED, 0, &pending, 1), TABLE_STATE);
+    assert_int_equal(table_restore(&table, TABLE_FAILED, 0, &pending, 1), TABLE_STATE);
     assert_true(table_equal(&table, &before));
     assert_int_equal(count, 42);
     // A second time is refused: a done sample is no longer pending.
@@ -272,7 +272,7 @@ static void copy_state(const struct table *from, struct table *to, uint8_t state
                          TABLE_LIST_FULL);
         assert_int_equal(short_count, 42);
     }
-    assert_int_equal(table_mark(to, state, round, list, count), TABLE_OK);
+    assert_int_equal(table_restore(to, state, round, list, count), TABLE_OK);
 }
 
 static void a_stored_table_loads(void **state)

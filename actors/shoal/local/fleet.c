@@ -204,15 +204,17 @@ void fleet_kill(struct child *child)
 
 // ---- stopping -----------------------------------------------------------------------------------
 
-static uint32_t send_signal(struct fleet *self, uint32_t from, int signal)
+static uint32_t count_running(const struct fleet *self, uint32_t from)
 {
-    uint32_t alive = 0;
-    for (uint32_t i = from; i < self->count; i++) {
-        if (!self->children[i].pid) continue;
-        alive++;
-        if (signal) kill(self->children[i].pid, signal);
-    }
-    return alive;
+    uint32_t running = 0;
+    for (uint32_t i = from; i < self->count; i++) running += self->children[i].pid != 0;
+    return running;
+}
+
+static void send_signal(const struct fleet *self, uint32_t from, int signal)
+{
+    for (uint32_t i = from; i < self->count; i++)
+        if (self->children[i].pid) kill(self->children[i].pid, signal);
 }
 
 // True when SIGINT or SIGTERM has come again.
@@ -235,7 +237,7 @@ void fleet_stop(struct fleet *self, uint32_t from, int signals)
     for (;;) {
         uint64_t now_ms = clock_ms();
         fleet_reap(self, NULL);
-        if (send_signal(self, from, 0) == 0) return;
+        if (count_running(self, from) == 0) return;
         struct pollfd item = { .fd = signals, .events = POLLIN };
         // A SIGCHLD may have been read elsewhere already: look again after 100 ms in any case.
         poll(&item, 1, 100);

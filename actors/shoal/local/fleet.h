@@ -4,9 +4,9 @@
 //     start ──▶ running ──died by a signal, or with a code other than 0, 64, 65, 77, 78──▶ due ──▶ running
 //                  └──ended with 0──▶ ended                                    (0.2 s, doubling to 5 s)
 //
-// Trying again does not change a code of 64 (usage), 65 (files that are damaged or of another run), 77
-// (permission) or 78 (configuration), nor a sixth quick death in a row: fleet_reap fails and quotes the last line
-// of the child's log. The second quick death and the next ones are told with that line.
+// A restart cures no code of 64 (usage), 65 (files that are damaged or of another run), 77 (permission)
+// or 78 (configuration), nor a sixth quick death in a row: fleet_reap fails and quotes the last line of
+// the child's log. The second quick death and the next ones are told with that line.
 //
 // Each child writes to a log of its own (common/base/process.h says how a child is started). One
 // thread; SIGCHLD belongs to the caller's loop.
@@ -24,7 +24,7 @@ struct child {
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
     uint32_t quick_deaths;
-    int ended_with;      // The newest code; -1: it died by a signal; 0: none yet
+    int ended_with;      // The code of its newest failure; -1: a signal; 0: none yet
     bool killed;         // By us: does not count as a quick death
     uint64_t peak_bytes; // The most memory that one of its processes has had; 0: none has ended yet
 };
@@ -35,7 +35,7 @@ static inline bool child_is_gone(const struct child *child)
     return !child->pid && !child->due_ms;
 }
 
-// Gets one line for each end and each restart of a child.
+// Gets one line for each end of a child that is followed by a restart, or that was its last and no fault.
 typedef void fleet_say(void *arg, const char *line);
 
 struct fleet {
@@ -65,8 +65,8 @@ uint64_t fleet_due_ms(const struct fleet *self); // UINT64_MAX: no child is due
 
 void fleet_kill(struct child *child); // SIGKILL
 
-// SIGTERM to `from` and all after it, then waits. SIGKILL to those that are left after five
-// seconds, or at once when `signals`, a signalfd, has another SIGINT or SIGTERM.
+// SIGTERM to `from` and all after it, then waits. SIGKILL to those that are left after five seconds, or
+// at once when `signals`, a signalfd that does not block, has another SIGINT or SIGTERM. -1: none.
 void fleet_stop(struct fleet *self, uint32_t from, int signals);
 void fleet_free(struct fleet *self); // After fleet_stop (self, 0, ..)
 

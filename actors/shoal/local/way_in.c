@@ -45,10 +45,10 @@ static int read_address(const struct way_in *self, struct why *why, struct socka
                    "--bind %s: an IPv4 address of this machine that the others can reach", text);
 }
 
-void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t trainers)
+void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t more)
 {
     const bool has_provider = config->data_location == CONFIG_DATA_SERVER;
-    self->members = config_servers(config) + trainers + 1 + has_provider;
+    self->members = config_servers(config) + more + 1 + has_provider;
     self->ports_each = config_sums(config) ? 2 : 1;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// way_in -- how other machines come into a run of this one: the address, the ports, the ticket.
+// way_in -- how other machines join a run on this machine: the address, the ports, the ticket.
 //
 // With an address that others reach, every actor has a fixed port, so that a firewall can be told:
 // the broker `port` and the one above, the data-provider, the checkpointer, the parameter servers
-// and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" a server and
-// a trainer has two: the second is that of its links.
+// and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" each of them
+// has two; only a server and a trainer use the second, for their links.
 
 #include "common/actor/ticket.h"
 #include "common/config/run_config.h"
@@ -19,17 +19,16 @@ struct way_in {
     uint32_t ports_each;   // Of each of them: 1 or 2
 };
 
-// Sets the last two fields: for a run with its parameter servers on this machine, so many trainers
-// and further servers, a checkpointer, and a data-provider if the run has one.
-void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t trainers);
+// Sets the last two fields: for a run with its parameter servers on this machine, `more` trainers and
+// standby servers, a checkpointer, and a data-provider if the run has one.
+void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t more);
 
 uint32_t way_in_member_port(const struct way_in *self, uint32_t index); // 0: any free one
 
 const char *way_in_address(const struct way_in *self); // `bind`, or the default
 bool way_in_is_open(const struct way_in *self);        // Others can reach the address
 
-// FAULT_USAGE: it is no IPv4 address of this machine that others can reach, or there are not so many
-// ports.
+// FAULT_USAGE: it is 0.0.0.0 or no IPv4 address of this machine, or there are not so many ports.
 int way_in_check(const struct way_in *self, struct why *why);
 
 // Whether the fixed ports are free, too. A fault names the port that is not.

@@ -1,6 +1,5 @@
-// This machine: its clock, the disk of the state folder, the device, and the memory beside what a
-// trainer of the run will take. What a trainer takes is computed as the learner does it
-// (common/learner/learner.c); a live test compares the two numbers.
+// This machine: its clock, the disk of the state folder, the device, and its free memory against what a trainer of the
+// run takes. That is computed as the learner does it (common/learner/learner.c); a live test compares the two numbers.
 
 #include "actors/shoal/run/doctor.h"
 #include "actors/shoal/shoal.h"
@@ -26,8 +25,6 @@ enum {
     LEAST_BYTES = 1 << 20, // For an actor of which nothing is known
     CHECKPOINTS_KEPT = 4   // The newest three, and one that is being written
 };
-
-static uint64_t mib(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 // ---- clock --------------------------------------------------------------------------------------
 
@@ -71,7 +68,7 @@ static void find_folder(const char *dir, char ret_path[PATH_MAX])
     }
 }
 
-// A trainer keeps the results of these rounds (common/pace/rounds).
+// A trainer keeps the results of the newest 2 · snapshot_rounds + 2 steps (common/pace/rounds).
 static uint64_t results_bytes(const struct doctor_demands *run)
 {
     const uint64_t steps = blobs_steps_kept(2 * (uint64_t)run->snapshot_rounds + 2, run->trainers);
@@ -98,11 +95,11 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
                    checkpoints = CHECKPOINTS_KEPT * state_bytes(run) + results,
                    trains = results + run->disk_copies * state_bytes(run);
     char ledger[64] = "", trainer[40];
-    if (trains) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", mib(trains));
+    if (trains) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", memory_mib_needed(trains));
     else snprintf(trainer, sizeof trainer, "next to nothing"); // It keeps no results on disk
     if (run->ledger_bytes)
         snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64 " MiB",
-                 run->ledger_bytes >> 20);
+                 memory_mib_needed(run->ledger_bytes));
     const enum checkup_result kind = free_bytes < trains ? CHECKUP_WRONG
                                      : free_bytes < checkpoints || free_bytes < run->ledger_bytes
                                          ? CHECKUP_WARNING
@@ -110,7 +107,7 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
     checkup_add(
         checkup, kind, "disk",
         "%s has %" PRIu64 " MiB free; a trainer takes %s, a checkpointer %" PRIu64 " MiB%s%s", dir,
-        free_bytes >> 20, trainer, mib(checkpoints), ledger,
+        free_bytes >> 20, trainer, memory_mib_needed(checkpoints), ledger,
         kind == CHECKUP_OK        ? ""
         : kind == CHECKUP_WARNING ? ": enough for some of them; --state-dir names another folder"
                                   : ": free some, or --state-dir names another folder");
@@ -235,7 +232,7 @@ static void check_memory(struct doctor *self, const struct compute_device *devic
 {
     struct checkup *checkup = &self->checkup;
     const uint64_t free_bytes = memory_available_bytes();
-    struct compute_memory need;
+    struct compute_memory need = { 0 };
     struct why why = { 0 };
     bool recompute = false;
     int rc = ask_memory(self, device, false, &why, &need);
@@ -245,19 +242,37 @@ static void check_memory(struct doctor *self, const struct compute_device *devic
     else if (free_bytes == 0)
         checkup_add(checkup, CHECKUP_NOT_CHECKED, "memory",
                     "a trainer takes %" PRIu64 " MiB; the free memory cannot be read here",
-                    need.host >> 20);
+                    memory_mib_needed(need.host));
     else if (need.host > free_bytes)
         checkup_add(checkup, CHECKUP_WRONG, "memory",
                     "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free; %s",
-                    need.host >> 20, free_bytes >> 20,
+                    memory_mib_needed(need.host), free_bytes >> 20,
                     self->micro_batch > 1 && !self->demands.same_bits
                         ? "--micro-batch-size 1 takes the least"
                         : "free some, or take a larger machine");
     else
         checkup_add(checkup, recompute ? CHECKUP_WARNING : CHECKUP_OK, "memory",
-                    "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free%s", need.host >> 20,
-                    free_bytes >> 20,
+                    "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free%s",
+                    memory_mib_needed(need.host), free_bytes >> 20,
                     recompute ? "; it computes activations twice, and is slower" : "");
+    if (rc == 0 && device->kind == COMPUTE_CUDA)
+        checkup_add(checkup, need.device > device->free_bytes ? CHECKUP_WRONG : CHECKUP_OK,
+                    "GPU memory", "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free",
+                    memory_mib_needed(need.device), device->free_bytes >> 20);
+}
+
+// Where nothing says what a trainer takes.
+static void tell_memory(struct doctor *self)
+{
+    const char *needs = "what a trainer takes is known from the coordinator of a run, or from "
+                        "--state";
+    const uint64_t free_bytes = memory_available_bytes();
+    if (free_bytes)
+        checkup_add(&self->checkup, CHECKUP_NOT_CHECKED, "memory", "%" PRIu64 " MiB are free; %s",
+                    free_bytes >> 20, needs);
+    else
+        checkup_add(&self->checkup, CHECKUP_NOT_CHECKED, "memory",
+                    "the free memory cannot be read here; %s", needs);
 }
 
 void doctor_machine(struct doctor *self)
@@ -267,11 +282,6 @@ void doctor_machine(struct doctor *self)
     check_disk(self);
     const bool has_device = check_device(self, &device);
     if (has_device) check_products(self, &device);
-    if (!self->demands.known)
-        checkup_add(&self->checkup, CHECKUP_NOT_CHECKED, "memory",
-                    "%" PRIu64
-                    " MiB are free; what a trainer takes is known from the coordinator of a "
-                    "run, or from --state",
-                    memory_available_bytes() >> 20);
+    if (!self->demands.known) tell_memory(self);
     else if (has_device) check_memory(self, &device);
 }

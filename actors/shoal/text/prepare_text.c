@@ -1,9 +1,8 @@
-// prepare-text -- English becomes a dataset, with a part held out and baselines to be compared
-// with.
+// prepare-text -- text becomes a dataset, with a part held out and baselines to be compared with.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/base/json_file.h"
+#include "common/text/baselines.h"
 #include "common/text/demo_text.h"
 #include "common/text/text_tokens.h"
 #include <inttypes.h>
@@ -11,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FILES_MAX = 4096, LOAD_BYTES_MAX = 1 << 30, BASELINES_BYTES_MAX = 4096 };
+enum { FILES_MAX = 4096 };
 
 struct prepare {
     const char *out, *field, *files[FILES_MAX];
     size_t files_count;
     uint64_t seq_len, heldout_every;
-    bool skip_bad, json;
+    bool skip_bad, json, has_baselines;
     uint64_t records, skipped; // Of the files
 };
 
@@ -25,36 +24,6 @@ static void say(void *context, const char *line)
 {
     (void)context;
     fprintf(stderr, "%s\n", line);
-}
-
-// As demo_text does it for its own text: fitted on the one part, scored on the other.
-static int find_baselines(const char *out, struct why *why, struct demo_text_result *result)
-{
-    char path[PATH_MAX];
-    uint8_t *train = NULL, *heldout = NULL;
-    size_t train_count, heldout_count;
-    ngram_t *ngram = NULL;
-    snprintf(path, sizeof path, "%s/train/train.bin", out);
-    int rc = text_tokens_load(path, LOAD_BYTES_MAX, why, &train, &train_count);
-    snprintf(path, sizeof path, "%s/heldout/heldout.bin", out);
-    if (rc == 0) rc = text_tokens_load(path, LOAD_BYTES_MAX, why, &heldout, &heldout_count);
-    if (rc == 0) rc = ngram_new(why, &ngram);
-    if (rc == 0) rc = ngram_fit(ngram, train, train_count, why);
-    if (rc == 0) ngram_score(ngram, heldout, heldout_count, result->nats);
-    ngram_destroy(&ngram);
-    free(train);
-    free(heldout);
-    return rc;
-}
-
-static int write_baselines(const char *out, const struct demo_text_result *result, struct why *why)
-{
-    return json_file_write(out, "baselines.json",
-                           json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte",
-                                     "train_bytes", (json_int_t)result->train_bytes,
-                                     "heldout_bytes", (json_int_t)result->heldout_bytes, "nats",
-                                     result->nats[0], result->nats[1], result->nats[2]),
-                           BASELINES_BYTES_MAX, why);
 }
 
 static size_t cut_anywhere(const void *context, const uint8_t *text, size_t count)
@@ -74,7 +43,7 @@ static int convert(struct prepare *self, struct why *why, struct demo_text_resul
     const struct text_config config = { .seq_len = (uint32_t)self->seq_len,
                                         .heldout_every = (uint32_t)self->heldout_every,
                                         .no_heldout = self->heldout_every == 0 };
-    const struct corpus_options options = { .field = self->field,
+    const struct corpus_options options = { .field = self->field ? self->field : "text",
                                             .cut = cut_anywhere,
                                             .skip = self->skip_bad ? say_skip : NULL };
     struct text_counts counts;
@@ -89,14 +58,18 @@ static int convert(struct prepare *self, struct why *why, struct demo_text_resul
     result->train_bytes = counts.train;
     result->heldout_bytes = counts.heldout;
     if (config.no_heldout) return 0;
-    rc = find_baselines(self->out, why, result);
-    return rc < 0 ? rc : write_baselines(self->out, result, why);
+    self->has_baselines =
+        counts.train <= BASELINES_TEXT_MAX && counts.heldout <= BASELINES_TEXT_MAX;
+    if (self->has_baselines) return baselines_make(self->out, why, result->nats);
+    fprintf(stderr, "no baselines: they are made of %d bytes at most; the dataset is complete\n",
+            BASELINES_TEXT_MAX);
+    return 0;
 }
 
 static int print_json(const struct prepare *self, const struct demo_text_result *result,
                       struct why *why)
 {
-    json_t *nats = result->heldout_bytes
+    json_t *nats = self->has_baselines
                        ? json_pack("[f, f, f]", result->nats[0], result->nats[1], result->nats[2])
                        : json_null();
     return shoal_print_json(json_pack("{s:s, s:o, s:I, s:I, s:I, s:o}", "schema",
@@ -111,10 +84,10 @@ static void print(const struct prepare *self, const struct demo_text_result *res
 {
     printf("%s/train    %" PRIu64 " bytes to train on\n", self->out, result->train_bytes);
     if (result->heldout_bytes)
-        printf("%s/heldout  %" PRIu64 " bytes that no trainer is served\n\n"
-               "Witten-Bell baselines, nats per held-out byte:\n",
-               self->out, result->heldout_bytes);
-    for (int order = 0; order < NGRAM_ORDERS && result->heldout_bytes; order++)
+        printf("%s/heldout  %" PRIu64 " bytes that no trainer is served\n", self->out,
+               result->heldout_bytes);
+    if (self->has_baselines) printf("\nWitten-Bell baselines, nats per held-out byte:\n");
+    for (int order = 0; order < NGRAM_ORDERS && self->has_baselines; order++)
         printf("  order %d: %.4f   guessing from the %d byte%s before\n", order,
                result->nats[order], order, order == 1 ? "" : "s");
     if (self->skipped)
@@ -127,10 +100,12 @@ static int run(struct prepare *self, struct why *why)
     struct demo_text_result result = { 0 };
     if (self->heldout_every == 1)
         return why_set(why, FAULT_USAGE, "--heldout-every 1: 0 for none, else 2 to 1048576");
-    if (!self->files_count && self->heldout_every != TEXT_HELDOUT_EVERY)
+    if (!self->files_count &&
+        (self->heldout_every != TEXT_HELDOUT_EVERY || self->field || self->skip_bad))
         return why_set(why, FAULT_USAGE,
-                       "--heldout-every belongs to INPUT: the demo's text is cut "
-                       "as it is");
+                       "--heldout-every, --jsonl-field and --skip-bad belong to INPUT: the demo's "
+                       "text is cut as it is");
+    self->has_baselines = !self->files_count;
     int rc = self->files_count ? convert(self, why, &result)
                                : demo_text_prepare(self->out, NULL, (uint32_t)self->seq_len, say,
                                                    NULL, why, &result);
@@ -144,9 +119,9 @@ static const struct flag flags[] = {
     FLAG("out", 'o', "DIR", TO_TEXT(struct prepare, out), "The folder for the dataset",
          .needed = true),
     FLAG("seq-len", 0, "N", TO_NUMBER(struct prepare, seq_len, 1, 1 << 20),
-         "Of the runs it is meant for, for tokenizer_config.json (128)"),
+         "Sequence length of the runs, for tokenizer_config.json (128)"),
     FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct prepare, field),
-         "Of a record in a .jsonl or .json file, has the text (text)"),
+         "The field of a record (.jsonl, .json) that holds the text (text)"),
     FLAG("heldout-every", 0, "N", TO_NUMBER(struct prepare, heldout_every, 0, 1 << 20),
          "One block of N is held out; 0: none, and no baselines (20)"),
     FLAG("skip-bad", 0, NULL, TO_SWITCH(struct prepare, skip_bad),
@@ -169,9 +144,7 @@ static const struct command_line line = {
 
 int shoal_prepare_text(int argc, char **argv)
 {
-    static struct prepare self = { .field = "text",
-                                   .seq_len = 128,
-                                   .heldout_every = TEXT_HELDOUT_EVERY };
+    static struct prepare self = { .seq_len = 128, .heldout_every = TEXT_HELDOUT_EVERY };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0) rc = run(&self, &why);

@@ -48,10 +48,10 @@ static bool hear_restore(struct evidence *evidence, const struct wire_record_res
     leases_run_restore(&self->run);
     set_table(self, position);
     self->samples_done = restore->samples_done;
-    return (table_mark(&self->table, TABLE_TODO, 0, position->returned, position->returned_count) ==
-                TABLE_OK &&
-            table_mark(&self->table, TABLE_FAILED, 0, position->failed, position->failed_count) ==
-                TABLE_OK) ||
+    return (table_restore(&self->table, TABLE_TODO, 0, position->returned,
+                          position->returned_count) == TABLE_OK &&
+            table_restore(&self->table, TABLE_FAILED, 0, position->failed,
+                          position->failed_count) == TABLE_OK) ||
            evidence_refuse(evidence,
                            "a restore to step %" PRIu64 " has a data position that is none",
                            restore->step);

@@ -144,9 +144,9 @@ static void go_back(const struct leases_run *self, struct table *table)
 {
     struct wire_table_entry *memory = table->entries < table->spare ? table->entries : table->spare;
     table_init(table, memory, table->capacity, table->pass_length, self->begin.cursor);
-    ensure(table_mark(table, TABLE_TODO, 0, self->begin.returned, self->begin.returned_count) ==
+    ensure(table_restore(table, TABLE_TODO, 0, self->begin.returned, self->begin.returned_count) ==
            TABLE_OK);
-    ensure(table_mark(table, TABLE_FAILED, 0, self->begin.failed, self->begin.failed_count) ==
+    ensure(table_restore(table, TABLE_FAILED, 0, self->begin.failed, self->begin.failed_count) ==
            TABLE_OK);
 }
 

@@ -10,7 +10,7 @@ static inline const struct wire_rounds_config *rounds_config_of(const struct wir
     return config->strategy.kind == FRAME_ROUNDS_CONFIG ? config->strategy.body : &none;
 }
 
-// As the coordinator and the verifier of its ledger have it.
+// As the coordinator and the verifier of its ledger have it: the rules of a run of rounds, no others.
 static inline const struct wire_rounds_config *rounds_config(const struct rules *rules)
 {
     return rules_strategy(rules);
