@@ -31,7 +31,7 @@ GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c commo
 ASAN      = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 TSAN      = -fsanitize=thread
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-O1 -g1" OPT_KERNELS=-O1
+sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-Og -g1" OPT_KERNELS=-O1
 
 # The programs of a folder that T names, or all: $(call asked,FOLDER,ALL)
 asked     = $(addprefix $(B)/$(1)/,$(or $(T),$(2)))
@@ -242,7 +242,7 @@ $(B)/gpu/%: $(B)/nvcc/tests/gpu/%.o $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(B)/libgpu-h
 $(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
 $(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
 	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
-EMULATED = -x c++ -std=c++17 -O2 -g -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -Itests/gpu/emulated -I. -MMD -MP
+EMULATED = -x c++ -std=c++17 -O1 -g1 -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -Itests/gpu/emulated -I. -MMD -MP
 $(B)/emulated/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc $(B)/flags

@@ -185,7 +185,8 @@ static void a_small_text_gets_a_hint(void **state)
         assert_string_equal(tokens_of("data/train/train.bin"), "A text.\n");
     }
     expect("$S prepare-text --out data --json --heldout-every 0 tiny.txt", 0, "\"nats\":null");
-    expect("$S prepare-text --out data --heldout-every 4", EX_USAGE, "belongs to INPUT");
+    expect("$S prepare-text --out data --heldout-every 4", EX_USAGE, "belong to INPUT");
+    expect("$S prepare-text --out data --skip-bad", EX_USAGE, "belong to INPUT");
 }
 
 // ---- text from a model --------------------------------------------------------------------------

@@ -28,14 +28,15 @@ cd ..
 
 set_key() { sed -i "s/^$1 = .*/$1 = $2/" small/$strategy.toml; }
 
+steps=600
 # A strategy, steps between saves, a word about it, lanes, batch at the start, batch at the end, link
 ends_alike()
 {
     strategy=$1 every=$2
     shift 2
     cp "$top/config/demo/$strategy.toml" small/
-    set_key total_steps 1200; set_key rounds_per_epoch 240; set_key max_seq_len 16; set_key micro_batch_size 2
-    set_key waiting_for_members_extra_time 0.1; set_key global_batch_size_warmup_tokens 30000
+    set_key total_steps $steps; set_key rounds_per_epoch $((steps / 5)); set_key max_seq_len 16; set_key micro_batch_size 2
+    set_key waiting_for_members_extra_time 0.1; set_key global_batch_size_warmup_tokens $((25 * steps))
     set_key lanes "$2"; set_key global_batch_size_start "$3"; set_key global_batch_size_end "$4"; set_key link "\"$5\""
     sed -i '/^shared_dir = /d; /^steps = /d' "small/$strategy.toml"
     sed -i "/^\[checkpoint\]/a shared_dir = \"$work/shared\"\nsteps = $every" "small/$strategy.toml"
@@ -112,7 +113,7 @@ saves_alike()
     local saves=shared root alone step digest alike=0
     [ ! -d demo/saves ] || saves=demo/saves # The demo of sharded has a folder of its own
     alone=$(echo $saves/*.train-*) root=$(ls -d $saves/* | grep -v train)
-    [ -d "$root/step-00001200" ] || grep -h "save.skipped step=1200" demo/run/logs/*.log || return 1
+    [ -d "$root/step-00000$steps" ] || grep -h "save.skipped step=$steps" demo/run/logs/*.log || return 1
     for step in "$root"/step-????????; do
         [ -d "$alone/${step##*/}" ] || continue
         digest=$(state_digest "$step")
@@ -182,12 +183,12 @@ kill_all_and_go_on()
 {
     rm -rf shared all alone; mkdir shared
     cat "$top"/common/*/*.h >text.txt
-    "$bin/shoal" init all --strategy allreduce --trainers 3 --dim 64 --layers 2 --batch 8 --seq-len 32 --steps 2000 \
+    "$bin/shoal" init all --strategy allreduce --trainers 3 --dim 64 --layers 2 --batch 8 --seq-len 32 --steps 1200 \
         --heldout-every 0 --data text.txt || return 1
     sed -i "s|^# shared_dir.*|shared_dir = \"$work/shared\"|; /^\[checkpoint\]/,/^\[broker/ s|^# steps.*|steps = 100|
-        s|^rounds_per_epoch = .*|rounds_per_epoch = 2000|; s|^lease_time = .*|lease_time = 4|" all/state.toml
+        s|^rounds_per_epoch = .*|rounds_per_epoch = 1200|; s|^lease_time = .*|lease_time = 4|" all/state.toml
     mkdir -p all/run/logs
-    run_until_saved "\([3-9]\|1[0-5]\)00" --port $port && run_until_saved "1\?[0-9]00" || return 1
+    run_until_saved "[3-6]00" --port $port && run_until_saved "[4-9]00" || return 1
     grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state\.recut step=[0-9]*00 from=3 " all/run/logs/trainer-1.log || return 1
     damage_newest_save
     timeout 120 "$bin/shoal" up all >up.log 2>&1 || { cat up.log; return 1; }
@@ -216,13 +217,13 @@ else
 fi
 port=$((port + 4))
 
-ends_alike allreduce 400 "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
-[ -z "${LIVE_LONG:-}" ] || ends_alike allreduce 400 "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
-ends_alike sharded 100 "moments by shares: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+ends_alike allreduce 200 "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+[ -z "${LIVE_LONG:-}" ] || ends_alike allreduce 200 "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
+ends_alike sharded 50 "moments by shares: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 number=$((number + 1))
 if shares_alone >said 2>&1; then echo "ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said
 else echo "not ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said; failed=1; fi
-ends_alike server 100 "parameter servers, of which one is killed: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+ends_alike server 50 "parameter servers, of which one is killed: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 port=$((port + 4)) number=$((number + 1))
 if refuses_folders >said 2>&1; then echo "ok $number - a folder for saves that cannot be used is refused before the first step"
 else echo "not ok $number - a folder for saves that cannot be used is refused before the first step"; sed 's/^/# /' said; failed=1; fi

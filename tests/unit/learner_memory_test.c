@@ -3,6 +3,7 @@
 // each strategy; it loads from the stage until the store is full of pins, and trains. With a folder for
 // its blobs, a trainer of a run without audits holds 17 bytes a parameter at most, and its activations.
 
+#include "common/base/memory.h"
 #include "common/data/manifest.h"
 #include "common/group/group.h"
 #include "common/learner/learner.h"
@@ -359,8 +360,8 @@ static void what_leases_take_later_is_said(void **state)
         config.keep = 1;
         snprintf(config.shared_dir, sizeof config.shared_dir, "%s", cases[i][3] ? folder : "");
         const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
-        assert_int_equal(later,
-                         (GROUP_MEMORY + LEARNER_GATHER_MEMORY + cases[i][2] * cut.bytes[0]) / MIB);
+        assert_int_equal(later, memory_mib_needed(GROUP_MEMORY + LEARNER_GATHER_MEMORY +
+                                                  cases[i][2] * cut.bytes[0]));
         worker_destroy(&worker);
     }
     blob_store_destroy(&store);

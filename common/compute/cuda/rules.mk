@@ -4,15 +4,17 @@ ifeq ($(origin NVCC),undefined)
 NVCC      := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
 CUDA      ?= $(if $(NVCC),1,0)
+# The least one first: it is what all are compiled from, once, and what later ones run.
 CUDA_ARCH ?= 80 90
 CUDA_FLAGS ?=
 CUDA_HOME  = $(patsubst %/bin/nvcc,%,$(NVCC))
 ifeq ($(CUDA)$(NVCC),1)
 $(error CUDA=1, and no nvcc on the PATH or in /usr/local/cuda/bin; name one with NVCC=, or leave CUDA out)
 endif
+comma     := ,
+words_by_comma = $(subst $() ,$(comma),$(strip $(1)))
 NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
-             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
-             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
+             -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=[$(call words_by_comma,$(CUDA_ARCH:%=sm_%) compute_$(firstword $(CUDA_ARCH)))] $(CUDA_FLAGS)
 CUDA_SRC  := $(wildcard common/compute/cuda/*.cu)
 CUDA_C    := common/base/fault.c common/base/ensure.c common/model/model_layout.c common/model/rope.c common/kernel/elementary.c
 CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so

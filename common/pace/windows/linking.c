@@ -373,7 +373,7 @@ static void look(struct windows *self, const struct turn *turn)
         if (!other) continue;
         char text[192];
         say_pair(run, waits, other, text, sizeof text);
-        snprintf(list->words, sizeof list->words, "%s waits to join: %.160s",
+        snprintf(list->words, sizeof list->words, "%s waits to join: %.156s",
                  member_of(run, waits)->name, text);
         return;
     }
