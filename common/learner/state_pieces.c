@@ -213,16 +213,30 @@ int state_view_pieces(pieces_t **pieces_p, optimizer_t *optimizer, const struct 
 {
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     const size_t count = optimizer_items(optimizer, items);
+    const uint32_t workers = pieces_meta(*pieces_p)->workers;
     struct save_view *self = malloc(sizeof *self);
     uint32_t number = 0;
+    int rc = 0;
     if (!self) return why_set(why, FAULT_MEMORY, "no memory for the view of a save");
     *self = (struct save_view){ { view_get, view_destroy }, *pieces_p, *cut, { NULL } };
     self->items[number++] = pieces_find(self->pieces, STATE_PARAMETERS);
-    for (size_t i = 0; i < count; i++)
-        if (items[i].tag != TAG_DROP)
-            self->items[number++] = pieces_find(self->pieces, items[i].name);
+    if (!self->items[0])
+        rc = why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
+    // The digest of a save does not have the names of its items: another optimizer's may be there
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (items[i].tag == TAG_DROP) continue;
+        ensure(number < cut->count);
+        self->items[number] = pieces_find(self->pieces, items[i].name);
+        // mutant: pieces: a view is of items that the save does not have
+        rc = check_item(self->items[number], &items[i], cut->bytes[number] / items[i].element_bytes,
+                        workers, why);
+        number++;
+    }
+    if (rc < 0) {
+        free(self);
+        return rc;
+    }
     ensure(number == cut->count);
-    for (uint32_t i = 0; i < number; i++) ensure(self->items[i]);
     *pieces_p = NULL;
     *ret_copy = no_state_copy;
     ret_copy->view = &self->view;

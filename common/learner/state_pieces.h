@@ -52,8 +52,9 @@ int state_read_item(const pieces_t *pieces, const struct state_item *item, void 
 int state_check_pieces(const pieces_t *pieces, const struct state_item *item, struct why *why,
                        struct hash *ret_leaves);
 
-// A view of the state in a save (state_copy.h): nothing is read now. Takes *pieces_p if it succeeds. The items were
-// checked as above, and `cut` is theirs. What is read is compared with the save's hashes each time; a save that has
+// A view of the state in a save (state_copy.h): nothing is read now. Takes *pieces_p if it succeeds. The parameters were
+// checked as above, and `cut` is that of the optimizer. FAULT_NOT_FOUND, FAULT_FOREIGN: the save has no such item, or
+// another. What is read is compared with the save's hashes each time; a save that has
 // been removed since cannot be read any more: FAULT_CORRUPT.
 int state_view_pieces(pieces_t **pieces_p, optimizer_t *optimizer, const struct state_cut *cut,
                       struct why *why, struct state_copy *ret_copy);

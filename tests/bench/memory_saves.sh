@@ -10,9 +10,8 @@
 #     tests/bench/memory_saves.sh BUILD goodput [TURNS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S seconds:
 #                                                        tokens a second by those of the same run without, in turns
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
-#                                                        (cgroup) of so many MiB (906: a trainer says that it takes 863).
-#                                                        A trainer is killed, and the run goes on. As root.
-#                                                        Not seen to end yet on two processors
+#                                                        (cgroup) of so many MiB (906: a trainer says that it takes 887).
+#                                                        A trainer is killed, and the run goes on. As root
 #     tests/bench/memory_saves.sh BUILD resume           32 million parameters with AdamW (384 MB), saved by four trainers: how
 #                                                        long three new ones take until each has loaded the state
 #

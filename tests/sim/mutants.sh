@@ -968,6 +968,7 @@ by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->
 by_unit 'keeping: of two saves of a window the older one counts as the newest' windows_copies_test '(in == copies->kept_in && step > copies->kept_step)' '(in == copies->kept_in && step != copies->kept_step)'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
+by_unit 'pieces: a view is of items that the save does not have' state_pieces_test instead '(void)workers;'
 by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->of.step' ''
 mutant 'windows: who has put the shares together is taken for one with its own alone' 'kept->share &=' 'kept->share |='
 by_unit 'windows: a member that dies with its share may bring all of the state back' windows_member_test \

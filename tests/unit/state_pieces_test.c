@@ -311,6 +311,22 @@ static void a_view_is_the_state_of_a_save(void **unused)
     worker_free(one);
 }
 
+// Somebody gave the items the names of another optimizer, or it is the save of one: the digest does not tell.
+static void a_view_of_another_optimizer_is_refused(void **unused)
+{
+    (void)unused;
+    struct worker *one = trained(&optimizer_adamw, 3), *other = trained(&optimizer_adam, 0);
+    const struct state_cut cut = cut_of(other);
+    pieces_t *pieces = saved_by_two(one);
+    struct state_copy view;
+    assert_int_equal(state_view_pieces(&pieces, other->world->optimizer, &cut, &why, &view),
+                     FAULT_NOT_FOUND);
+    assert_non_null(strstr(why.text, "'adam-m'"));
+    pieces_close(&pieces); // It was not taken
+    worker_free(other);
+    worker_free(one);
+}
+
 static void a_view_gives_nothing_that_was_changed_or_removed(void **unused)
 {
     (void)unused;
@@ -380,7 +396,7 @@ TESTS(IN_FOLDER(a_chain_of_worlds_keeps_every_bit),
       IN_FOLDER(a_cut_within_a_leaf_has_no_digest),
       IN_FOLDER(another_optimizer_or_model_is_refused_by_name),
       IN_FOLDER(an_item_larger_than_the_parameters_has_no_digest),
-      IN_FOLDER(a_view_is_the_state_of_a_save),
+      IN_FOLDER(a_view_is_the_state_of_a_save), IN_FOLDER(a_view_of_another_optimizer_is_refused),
       IN_FOLDER(a_view_gives_nothing_that_was_changed_or_removed),
       IN_FOLDER(all_of_an_item_is_compared_with_the_hashes_of_a_save),
       IN_FOLDER(a_save_with_moments_that_no_optimizer_leaves_is_refused))
