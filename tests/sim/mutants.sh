@@ -808,8 +808,9 @@ by_unit 'windows: who was named is forgotten when a window closes without a step
 mutant 'windows: a snapshot forgets who was named' drop
 by_unit 'windows: a step that was pinned is taken for kept' coordinator_test \
     'run->step == turn->rules->first_step' 'run->pin_step == run->step'
+by_unit 'windows: a run that needs more trainers to go back does not say so' coordinator_test 'here < wanted' 'here < wanted - 1'
 by_unit 'windows: new processes of members that died are nobody else' coordinator_test \
-    '+ roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY)' ''
+    '+ roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY)' ''
 by_unit 'windows: a process that has just come back is not heard' coordinator_test \
     '!turn->presence->pinged[i]' '(!turn->presence->pinged[i] && !turn)'
 by_unit 'late: who is out cannot end the last cooldown' coordinator_test \

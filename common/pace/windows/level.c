@@ -517,6 +517,14 @@ static bool is_kept(const struct turn *turn)
     return false;
 }
 
+static uint32_t trainers_here(const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    // mutant: windows: new processes of members that died are nobody else
+    return roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING) +
+           roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+}
+
 // Whether the run may go on without what the members of the windows hold. As long as nobody else is here, we
 // assume that the coordinator is cut off. A new process of a member that died is somebody else, and healthy.
 static bool is_lost(struct windows *self, const struct turn *turn)
@@ -527,10 +535,7 @@ static bool is_lost(struct windows *self, const struct turn *turn)
     for (uint32_t i = 0; i < window->group_count; i++)
         hope |= may_come_back(run, &window->group[i]);
     if (!hope) return true;
-    // mutant: windows: new processes of members that died are nobody else
-    const uint32_t here = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING) +
-                          roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
-    if (!is_kept(turn) || here < turn->rules->init_min_clients) {
+    if (!is_kept(turn) || trainers_here(turn) < turn->rules->init_min_clients) {
         self->lonely_ms = 0;
         return false;
     }
@@ -541,6 +546,25 @@ static bool is_lost(struct windows *self, const struct turn *turn)
 bool level_is_lonely(const struct windows *self, const struct run *run)
 {
     return self->level && places_that(self, run, always) == 0;
+}
+
+const char *level_lonely_words(struct windows *self, const struct turn *turn)
+{
+    const uint32_t here = trainers_here(turn), wanted = turn->rules->init_min_clients;
+    snprintf(self->lacks, sizeof self->lacks,
+             "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
+             windows_newest(turn->run)->number);
+    const size_t used = strlen(self->lacks);
+    if (self->lonely_ms)
+        snprintf(self->lacks + used, sizeof self->lacks - used,
+                 ": waiting for them up to %" PRIu64 " s",
+                 PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms / 1000);
+    // mutant: windows: a run that needs more trainers to go back does not say so
+    else if (here < wanted && is_kept(turn))
+        snprintf(self->lacks + used, sizeof self->lacks - used,
+                 ": without them it goes back once %u more trainer%s here (init_min_clients %u)",
+                 wanted - here, wanted - here == 1 ? " is" : "s are", wanted);
+    return self->lacks;
 }
 
 const char *level_waits(struct windows *self, const struct turn *turn)

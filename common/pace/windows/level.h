@@ -51,6 +51,8 @@ void level_settle(struct windows *self, const struct turn *turn);
 
 // No member of the open windows lives.
 bool level_is_lonely(const struct windows *self, const struct run *run);
+// What such a run waits for. In self->lacks.
+const char *level_lonely_words(struct windows *self, const struct turn *turn);
 
 // Whose answer to LEVEL has been waited for, for more than a heartbeat: "waiting for trainer-2 to say where it stands".
 // NULL: nobody's. Lives until the next call.

@@ -333,16 +333,8 @@ static const char *lacks(const struct turn *turn)
     if (!windows_are_open(turn->run) && turn->now_ms < self->open_ms) return self->because;
     const char *trainers = opening_lacks(self, turn);
     if (trainers) return trainers;
-    if (!level_is_lonely(self, turn->run)) return level_waits(self, turn);
-    snprintf(self->lacks, sizeof self->lacks,
-             "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
-             windows_newest(turn->run)->number);
-    const size_t used = strlen(self->lacks);
-    if (self->lonely_ms)
-        snprintf(self->lacks + used, sizeof self->lacks - used,
-                 ": waiting for them up to %" PRIu64 " s",
-                 PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms / 1000);
-    return self->lacks;
+    return level_is_lonely(self, turn->run) ? level_lonely_words(self, turn)
+                                            : level_waits(self, turn);
 }
 
 static const char *why_paused(const struct turn *turn)
