@@ -29,7 +29,8 @@ for ((i = 0; i < $#; i++)); do
     end[-1]=$i at+=($((i + 1))) end+=($#) jobs+=(1) niceness+=(0) limit_s+=(600) running+=(0)
 done
 
-# Of the children, from what bash's times prints: "0m0.004s 0m0.001s" for the shell, and a line for them.
+# Of the children that were waited for, from what bash's times prints: "0m0.004s 0m0.001s" for the shell, and a line
+# for them.
 processor_seconds() { awk -F '[ms ]+' 'NR == 2 { printf "%.0f", 60 * $1 + $2 + 60 * $3 + $4 }'; }
 
 # timeout makes each program a group of its own, and ends it whole.

@@ -37,8 +37,8 @@ struct learner_window_copies {
     struct hash lists[GROUP_MEMBERS_MAX]; // By place, of those in `listed`
     uint64_t listed;
     bool told; // LISTED
-    bool
-        somebody_waits; // By the words of the step in hand, a member has a copy that is not on record
+    // By the words of the step in hand, a member has a copy that is not on record
+    bool somebody_waits;
 };
 
 // Whether the same processes are in the same places. `a` NULL: no.

@@ -6,13 +6,13 @@
 #include "common/data/ngram.h"
 #include <stdint.h>
 
-enum {
-    BASELINES_TEXT_MAX = 1 << 30
-}; // Bytes of a part: it is held in memory, two bytes each while it is read
+// Bytes of a part: both are held in memory, two bytes each while they are read.
+enum { BASELINES_TEXT_MAX = 1 << 30 };
 
 // Of a folder that text_tokens has written. Writes DIR/baselines.json, too:
 //
 //   { "unit": "nats per byte", "train_bytes": N, "heldout_bytes": N, "nats": [order 0, 1, 2] }
 //
-// FAULT_LIMIT: a part is longer than BASELINES_TEXT_MAX.
+// *ret_nats: of orders 0, 1, 2, per held-out byte; undefined after a fault. FAULT_LIMIT: a part is longer than
+// BASELINES_TEXT_MAX. FAULT_MEMORY, and those of text_tokens_load and json_file_write.
 int baselines_make(const char *dir, struct why *why, double ret_nats[NGRAM_ORDERS]);

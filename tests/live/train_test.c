@@ -253,9 +253,10 @@ static void a_killed_training_goes_on_from_its_saves(void **state)
     assert_non_null(strstr(output, "resumes from"));
 }
 
-// A save a pass, and a folder that cannot be used is refused before anything begins. The part held out has a pass of
-// 128 samples, and 60 steps take 240.
+// The part held out has a pass of 128 samples, and 60 steps take 240.
 #define SHORT_PASS "--data @/data/heldout --batch-size 4"
+
+// A save a pass, and a folder that cannot be used is refused before anything begins.
 static void saves_by_passes_and_where_none_can_be(void **state)
 {
     char line[PATH_MAX];

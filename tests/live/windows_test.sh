@@ -113,7 +113,7 @@ saves_alike()
     local saves=shared root alone step digest alike=0
     [ ! -d demo/saves ] || saves=demo/saves # The demo of sharded has a folder of its own
     alone=$(echo $saves/*.train-*) root=$(ls -d $saves/* | grep -v train)
-    [ -d "$root/step-00000$steps" ] || grep -h "save.skipped step=$steps" demo/run/logs/*.log || return 1
+    [ -d "$root/$(printf "step-%08d" $steps)" ] || grep -h "save.skipped step=$steps" demo/run/logs/*.log || return 1
     for step in "$root"/step-????????; do
         [ -d "$alone/${step##*/}" ] || continue
         digest=$(state_digest "$step")
@@ -188,7 +188,7 @@ kill_all_and_go_on()
     sed -i "s|^# shared_dir.*|shared_dir = \"$work/shared\"|; /^\[checkpoint\]/,/^\[broker/ s|^# steps.*|steps = 100|
         s|^rounds_per_epoch = .*|rounds_per_epoch = 1200|; s|^lease_time = .*|lease_time = 4|" all/state.toml
     mkdir -p all/run/logs
-    run_until_saved "[3-6]00" --port $port && run_until_saved "[4-9]00" || return 1
+    run_until_saved "[3-6]00" --port $port && run_until_saved "\([4-9]\|1[01]\)00" || return 1
     grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state\.recut step=[0-9]*00 from=3 " all/run/logs/trainer-1.log || return 1
     damage_newest_save
     timeout 120 "$bin/shoal" up all >up.log 2>&1 || { cat up.log; return 1; }

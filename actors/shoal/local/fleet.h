@@ -35,7 +35,7 @@ static inline bool child_is_gone(const struct child *child)
     return !child->pid && !child->due_ms;
 }
 
-// Gets one line for each end of a child that is followed by a restart, or that was its last and no fault.
+// Gets a line for each end of a child; none for one that fleet_reap returns as a fault, nor while the fleet stops.
 typedef void fleet_say(void *arg, const char *line);
 
 struct fleet {

@@ -257,8 +257,11 @@ static void check_memory(struct doctor *self, const struct compute_device *devic
                     recompute ? "; it computes activations twice, and is slower" : "");
     if (rc == 0 && device->kind == COMPUTE_CUDA)
         checkup_add(checkup, need.device > device->free_bytes ? CHECKUP_WRONG : CHECKUP_OK,
-                    "GPU memory", "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free",
-                    memory_mib_needed(need.device), device->free_bytes >> 20);
+                    "GPU memory", "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free%s",
+                    memory_mib_needed(need.device), device->free_bytes >> 20,
+                    need.device > device->free_bytes
+                        ? "; a smaller --micro-batch-size takes less, or --device cpu"
+                        : "");
 }
 
 // Where nothing says what a trainer takes.

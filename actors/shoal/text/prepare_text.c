@@ -13,10 +13,12 @@
 enum { FILES_MAX = 4096 };
 
 struct prepare {
-    const char *out, *field, *files[FILES_MAX];
+    const char *out, *files[FILES_MAX];
+    const char *field; // NULL: not given
     size_t files_count;
     uint64_t seq_len, heldout_every;
-    bool skip_bad, json, has_baselines;
+    bool skip_bad, json;
+    bool has_baselines;        // In the result
     uint64_t records, skipped; // Of the files
 };
 
