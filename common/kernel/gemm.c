@@ -1,6 +1,6 @@
 // gemm -- c is computed in strips of up to COLUMNS_MAX columns. Of a strip all workers first pack as many parts of
 // the depth k of B as the scratch memory holds. Then each task has some rows of c to itself: for one part after the other
-// it packs them of A, a block at a time, and multiplies the block with all panels of B. A later part of k adds to the
+// it packs them of A, a block at a time, or reads them where they lie, and multiplies the block with all panels of B. A later part of k adds to the
 // earlier ones, in ascending order, so every element of c stays one chain. Workers wait for each other twice for each
 // filling of the scratch memory, and for most products it is filled once.
 //
@@ -16,14 +16,7 @@
 
 // A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of a part of B (4 MiB) fit into
 // the third.
-enum {
-    COLUMNS_MAX = 2048,
-    BLOCK_TILES = 5,
-    PACK_PANELS = 2,
-    DEPTH_GRAIN = 32,
-    TASK_SHARE = 3,
-    IN_PLACE_COLUMNS = 256
-};
+enum { COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 2, DEPTH_GRAIN = 32, TASK_SHARE = 3 };
 
 struct product {
     const struct gemm *job;
@@ -139,11 +132,13 @@ static struct kernels_piece a_piece(const struct product *self, struct pool_shar
                                    part->depth };
 }
 
-// Few columns of c: packing a block of A takes longer than it saves. Whole tiles are read where they lie.
+// The rows whose tiles are read where they lie, as packing them would take longer than it saves: all that are in whole tiles.
 static size_t rows_in_place(const struct product *self, size_t rows)
 {
     const size_t tile = self->kernels->tile_rows;
-    return self->kernels->floats && self->columns <= IN_PLACE_COLUMNS ? rows / tile * tile : 0;
+    const size_t most =
+        self->job->form == GEMM_TN ? self->kernels->in_place_columns : self->kernels->in_place_rows;
+    return self->columns <= most ? rows / tile * tile : 0;
 }
 
 static void multiply_rows(const struct product *self, struct pool_share rows,

@@ -164,7 +164,7 @@ static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, struct 
     {                                                                                              \
         AMX_TILE, AMX_TILE, AMX_K, AMX_SIDE, AMX_DEPTH_WORDS,                                      \
             { amx_pack_a_rows, amx_pack_a_columns }, { amx_pack_b_rows, amx_pack_b_columns },      \
-            gemm_multiply_amx, false                                                               \
+            gemm_multiply_amx, 0, 0                                                                \
     }
 
 #else
@@ -254,6 +254,6 @@ static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, stru
     {                                                                                              \
         TILE_ROWS, TILE_COLUMNS, 2, 2, KERNELS_DEPTH_WORDS_MAX,                                    \
             { gemm_pack_rows_apart, gemm_pack_columns_apart },                                     \
-            { gemm_pack_rows_apart, gemm_pack_columns_apart }, gemm_multiply_as_amx, false         \
+            { gemm_pack_rows_apart, gemm_pack_columns_apart }, gemm_multiply_as_amx, 0, 0          \
     }
 #endif

@@ -10,12 +10,23 @@
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
+// The most columns of c for which A is not packed (kernels_product). Each row in which A lies takes a line of the nearest
+// cache, so it depends on the rows of a tile.
+#ifndef ROWS_IN_PLACE
+#define ROWS_IN_PLACE 256
+#endif
+// Steps of the depth between two lines that are asked for, and before its use that a word of B is asked for (0: never). Each
+// takes its turn among the instructions of a step, so the smaller a tile is, the fewer should be asked for.
+#ifndef ASK_STEPS
+#define ASK_STEPS 4
+#define B_AHEAD   8
+#endif
+enum { COLUMNS_IN_PLACE = 256 };
+
 enum {
     TILE_COLUMNS = TILE_LANES * LANES,
     PACK_AHEAD = 8,  // Rows that are asked of the memory before they are packed
     STRIP_TILES = 8, // Side by side, before the next row of tiles
-    ASK_STEPS = 4,   // Of the depth, between two lines that are asked for
-    B_AHEAD = 8,     // Steps of the depth, before its use, that a word of B is asked for
 };
 
 // A panel from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
@@ -45,14 +56,15 @@ LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, size_t row
     }
 }
 
-// One place of a panel; behind it `places_left` more begin.
+// One place of a panel, of which `left` floats are left. What is stored beyond the place comes again with the next one.
 LANES_INLINE void gemm_pack_place(const float *row, size_t rows, uint32_t height, float *to,
                                   size_t left, bool here, bool bf16)
 {
     for (uint32_t r = 0; r < height; r += LANES) {
         lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
         if (bf16) a = lanes_round_bf16(a);
-        lanes_store_upto(to + r, a, left - r);
+        const size_t room = height - r > LANES / 2 ? LANES : LANES / 2;
+        lanes_store_upto(to + r, a, left - r < room ? left - r : room);
     }
 }
 
@@ -192,15 +204,35 @@ static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows
 
 // ---- the register tile --------------------------------------------------------------------------
 
-// c = c + a b for one word of a row and a vector of words of columns.
-LANES_INLINE lanes gemm_step(lanes a, lanes b, lanes c, bool bf16)
+// A row of a tile: sum[j] = sum[j] + a b[j] for one word of A and `width` vectors of words of B.
+LANES_INLINE void gemm_row(lanes *sum, const float *a, const lanes *b, size_t width, bool bf16)
 {
+    if (!bf16) {
+        lanes_add_products(sum, a, b, width);
+        return;
+    }
 #if defined(GEMM_PAIRS)
-    if (bf16) return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+    const lanes each = lanes_all(*a);
+    LANES_UNROLL(2)
+    for (size_t j = 0; j < width; j++)
+        sum[j] = _mm512_dpbf16_ps(sum[j], (__m512bh)each, (__m512bh)b[j]);
 #else
-    if (bf16) return lanes_fma_flushed(a, b, c);
+    lanes_add_products_flushed(sum, a, b, width);
 #endif
-    return lanes_fma(a, b, c);
+}
+
+// One word of each row and column of a tile.
+LANES_INLINE void gemm_step(lanes sum[TILE_ROWS][TILE_LANES], const float *a, size_t a_row,
+                            const float *b, size_t width, bool bf16)
+{
+    lanes columns[TILE_LANES];
+    LANES_UNROLL(2)
+    for (size_t j = 0; j < width; j++) {
+        columns[j] = lanes_load(b + j * LANES);
+        if (B_AHEAD > 0) __builtin_prefetch(b + B_AHEAD * TILE_COLUMNS + j * LANES);
+    }
+    LANES_UNROLL(16)
+    for (size_t i = 0; i < TILE_ROWS; i++) gemm_row(sum[i], a + i * a_row, columns, width, bf16);
 }
 
 // What of a tile is inside c.
@@ -265,29 +297,18 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, size_t a_row, size_t a
             if (add && bf16) sum[i][j] = lanes_flush(sum[i][j]);
         }
     }
-    size_t row = 0;
-    for (size_t k = 0; k < words;) {
-        const size_t end = words - k < ASK_STEPS ? words : k + ASK_STEPS;
+    const float *c_row = ahead.c;
+    size_t k = 0;
+    for (; k + ASK_STEPS <= words; k += ASK_STEPS) {
         gemm_ask(&ahead);
-        __builtin_prefetch(ahead.c + row * ahead.c_stride, 1);
-        if (width > 1) __builtin_prefetch(ahead.c + row * ahead.c_stride + LANES, 1);
-        row += row + 1 < TILE_ROWS;
-        for (; k < end; k++, a += a_step, b += TILE_COLUMNS) {
-            lanes columns[TILE_LANES];
-            LANES_UNROLL(2)
-            for (size_t j = 0; j < width; j++) {
-                columns[j] = lanes_load(b + j * LANES);
-                __builtin_prefetch(b + B_AHEAD * TILE_COLUMNS + j * LANES);
-            }
-            LANES_UNROLL(16)
-            for (size_t i = 0; i < TILE_ROWS; i++) {
-                const lanes each = lanes_all(a[i * a_row]);
-                LANES_UNROLL(2)
-                for (size_t j = 0; j < width; j++)
-                    sum[i][j] = gemm_step(each, columns[j], sum[i][j], bf16);
-            }
-        }
+        __builtin_prefetch(c_row, 1);
+        if (width > 1) __builtin_prefetch(c_row + LANES, 1);
+        if (k < (TILE_ROWS - 1) * ASK_STEPS) c_row += c_stride; // The last row is asked for again
+        LANES_UNROLL(8)
+        for (size_t step = 0; step < ASK_STEPS; step++, a += a_step, b += TILE_COLUMNS)
+            gemm_step(sum, a, a_row, b, width, bf16);
     }
+    for (; k < words; k++, a += a_step, b += TILE_COLUMNS) gemm_step(sum, a, a_row, b, width, bf16);
     LANES_UNROLL(16)
     for (size_t i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)

@@ -21,10 +21,11 @@ const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET),
     .product = {
         [GEMM_FLOAT32] = { TILE_ROWS, TILE_COLUMNS, 1, 1, KERNELS_DEPTH_WORDS_MAX, { gemm_pack_rows, gemm_pack_columns },
-                           { gemm_pack_rows, gemm_pack_columns }, gemm_multiply, true },
+                           { gemm_pack_rows, gemm_pack_columns }, gemm_multiply,
+                           ROWS_IN_PLACE, COLUMNS_IN_PLACE },
         [GEMM_BF16] = { TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, KERNELS_DEPTH_WORDS_MAX,
                         { gemm_pack_rows_bf16, gemm_pack_columns_bf16 },
-                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 }, gemm_multiply_bf16, false },
+                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 }, gemm_multiply_bf16, 0, 0 },
         [GEMM_BF16_AMX] = GEMM_AMX_PRODUCT,
     },
     .norm = row_norm, .norm_back = row_norm_back, .rope = row_rope,

@@ -54,7 +54,9 @@ struct kernels_product {
     void (*multiply)(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
                      struct kernels_panels b, float *c, size_t c_stride, bool add,
                      const struct kernels_piece *next);
-    bool floats; // A word is a float
+    // A is read where it lies, not packed, if c has at most so many columns: where A lies in rows, and where in
+    // columns. 0 if a word is not a float.
+    uint32_t in_place_rows, in_place_columns;
 };
 
 // Of a sum of two vectors. A factor of 1 changes nothing: so the same loop adds a product in one

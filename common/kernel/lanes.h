@@ -51,6 +51,16 @@ LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_
 LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }
 LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
 
+// sum[j] += *a * b[j]. See below why it is written out.
+LANES_INLINE void lanes_add_products(lanes *sum, const float *a, const lanes *b, size_t count)
+{
+    lanes each;
+    __asm__ volatile("vbroadcastss %1, %0" : "=v"(each) : "m"(*a));
+    LANES_UNROLL(2)
+    for (size_t j = 0; j < count; j++)
+        __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sum[j]) : "v"(each), "v"(b[j]));
+}
+
 // 2^n for the n in the low bits of a float near 1.5 * 2^23: see lanes_exp.
 LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 {
@@ -167,6 +177,21 @@ LANES_INLINE lanes lanes_sqrt(lanes a)
 LANES_THREE(lanes_fma, _mm256_fmadd_ps)
 LANES_THREE(lanes_fnma, _mm256_fnmadd_ps)
 
+// sum[j] += *a * b[j]: the innermost loop of the products. Left to itself GCC 12 loads so much ahead, where that loop is
+// unrolled, that some sums have no register, and each step waits for the memory. What is volatile stays in its order, and one
+// statement needs no more than one register beside its operands.
+LANES_INLINE void lanes_add_products(lanes *sum, const float *a, const lanes *b, size_t count)
+{
+    __m256 each;
+    LANES_UNROLL(2)
+    for (size_t j = 0; j < count; j++)
+        __asm__ volatile("vbroadcastss %[a], %[each]\n\t"
+                         "vfmadd231ps %[b_low], %[each], %[low]\n\t"
+                         "vfmadd231ps %[b_high], %[each], %[high]"
+                         : [low] "+x"(sum[j].low), [high] "+x"(sum[j].high), [each] "=&x"(each)
+                         : [a] "m"(*a), [b_low] "x"(b[j].low), [b_high] "x"(b[j].high));
+}
+
 LANES_INLINE __m256 lanes_power_of_two_half(__m256 shifted)
 {
     const __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
@@ -198,21 +223,27 @@ LANES_INLINE lanes lanes_round_bf16(lanes a)
     return (lanes){ lanes_round_bf16_half(a.low), lanes_round_bf16_half(a.high) };
 }
 
-LANES_INLINE __m256i lanes_mask(size_t count, int first)
+// Of a half. A masked store takes as long as many plain ones, also if its mask is empty.
+LANES_INLINE __m256i lanes_mask(size_t count)
 {
-    const __m256i lane =
-        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 LANES_INLINE lanes lanes_load_some(const float *from, size_t count)
 {
-    return (lanes){ _mm256_maskload_ps(from, lanes_mask(count, 0)),
-                    _mm256_maskload_ps(from + 8, lanes_mask(count, 8)) };
+    const __m256 none = _mm256_setzero_ps();
+    if (count < 8) return (lanes){ _mm256_maskload_ps(from, lanes_mask(count)), none };
+    const __m256 low = _mm256_loadu_ps(from);
+    return (lanes){ low, count == 8 ? none : _mm256_maskload_ps(from + 8, lanes_mask(count - 8)) };
 }
 LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
 {
-    _mm256_maskstore_ps(to, lanes_mask(count, 0), a.low);
-    _mm256_maskstore_ps(to + 8, lanes_mask(count, 8), a.high);
+    if (count < 8) {
+        _mm256_maskstore_ps(to, lanes_mask(count), a.low);
+        return;
+    }
+    _mm256_storeu_ps(to, a.low);
+    if (count > 8) _mm256_maskstore_ps(to + 8, lanes_mask(count - 8), a.high);
 }
 
 #define LANES_HALVE(name, op256, op128)                                                            \
@@ -343,6 +374,10 @@ static inline float fma_flushed(float a, float b, float c)
     const bool stays = fabsf(sum) == 0x1p-126f && !is_tiny(turn * product, turn * (double)c);
     return stays ? sum : copysignf(0.0f, sum);
 }
+LANES_INLINE void lanes_add_products(lanes *sum, const float *a, const lanes *b, size_t count)
+{
+    for (size_t j = 0; j < count; j++) sum[j] = lanes_fma(lanes_all(*a), b[j], sum[j]);
+}
 LANES_EACH(lanes_fma_flushed, (lanes a, lanes b, lanes c), fma_flushed(a.at[i], b.at[i], c.at[i]))
 
 #define LANES_ADD_ONE(a, b) ((a) + (b))
@@ -379,6 +414,17 @@ LANES_INLINE unsigned lanes_flush_begin(void)
 LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }
 LANES_INLINE lanes lanes_flush(lanes a) { return a; }
 LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
+LANES_INLINE void lanes_add_products_flushed(lanes *sum, const float *a, const lanes *b,
+                                             size_t count)
+{
+    lanes_add_products(sum, a, b, count);
+}
+#else
+LANES_INLINE void lanes_add_products_flushed(lanes *sum, const float *a, const lanes *b,
+                                             size_t count)
+{
+    for (size_t j = 0; j < count; j++) sum[j] = lanes_fma_flushed(lanes_all(*a), b[j], sum[j]);
+}
 #endif
 
 // Every sum across lanes uses this tree: i with i+8, then i with i+4, i+2, i+1.

@@ -118,24 +118,32 @@ static struct peak peak_of(enum gemm_precision precision)
     return (struct peak){ chains_avx2, fewer * 16 };
 }
 
+struct peak_run {
+    struct peak peak;
+    double took[POOL_THREADS_MAX]; // Of each task, in seconds of its thread's processor time
+};
+
 static void peak_task(void *arg, uint32_t task, uint32_t worker)
 {
-    (void)task, (void)worker;
-    ((const struct peak *)arg)->run();
+    (void)worker;
+    struct peak_run *self = arg;
+    const double began = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    self->peak.run();
+    self->took[task] = clock_of(CLOCK_THREAD_CPUTIME_ID) - began;
 }
 
-// Operations a second of processor time, when all threads are at it; the best of a few.
+// Operations a second of a thread's processor time, when all threads are at it; the best of a few.
 static double peak_rate(pool_t *pool, enum gemm_precision precision)
 {
-    struct peak peak = peak_of(precision);
+    struct peak_run run = { .peak = peak_of(precision) };
     double best = 1e9;
     for (int i = 0; i < PEAK_REPEATS; i++) {
-        const double began = processor_seconds();
-        pool_run(pool, pool_threads(pool), peak_task, &peak);
-        const double took = processor_seconds() - began;
+        pool_run(pool, pool_threads(pool), peak_task, &run);
+        double took = 0;
+        for (uint32_t task = 0; task < pool_threads(pool); task++) took += run.took[task];
         if (took < best) best = took;
     }
-    return (double)pool_threads(pool) * peak.operations / best;
+    return (double)pool_threads(pool) * run.peak.operations / best;
 }
 
 // ---- a trainer ----------------------------------------------------------------------------------
