@@ -73,7 +73,7 @@ waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test
 waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "$B/chaos/matrix --strategy=allreduce --sample 15 \$LIVE_SEED"
         "tests/live/guides_test.sh $B"
         "tests/live/tools_test.sh $B" "tests/live/machines_test.sh $B" "tests/live/windows_test.sh $B" "tests/live/leases_test.sh $B"
-        "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
+        "SEED=301 STEPS=24 EVENTS=6 $B/chaos/chaos")
 long="kill_actors_test silence_test join_test bad_input_test restart_all_test rollback_test kill_coordinator_test"
 for t in $long; do waits+=("$B/live/$t"); done
 for t in tests/live/*_test.c; do

@@ -142,9 +142,9 @@ LANES_INLINE void amx_tile(size_t words, const float *a, size_t a_step, const fl
 }
 
 // Tiles need a configuration, and a thread that has one pays for it when it is switched: so it ends here.
-static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
-                              struct kernels_panels b, float *c, size_t c_stride, bool add,
-                              const struct kernels_piece *next)
+LANES_TABLED void gemm_multiply_amx(size_t rows, size_t columns, size_t depth,
+                                    struct kernels_panels a, struct kernels_panels b, float *c,
+                                    size_t c_stride, bool add, const struct kernels_piece *next)
 {
     static const struct {
         uint8_t palette, start_row, reserved[14];
@@ -227,22 +227,22 @@ LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, size_t a_step, 
     }
 }
 
-static void gemm_pack_rows_apart(const float *from, size_t stride, size_t rows, uint32_t height,
-                                 size_t depth, float *to)
+LANES_TABLED void gemm_pack_rows_apart(const float *from, size_t stride, size_t rows,
+                                       uint32_t height, size_t depth, float *to)
 {
     for (size_t r = 0; r < rows; r += height, to += height * (depth + depth % 2))
         gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, true);
 }
 
-static void gemm_pack_columns_apart(const float *from, size_t stride, size_t rows, uint32_t height,
-                                    size_t depth, float *to)
+LANES_TABLED void gemm_pack_columns_apart(const float *from, size_t stride, size_t rows,
+                                          uint32_t height, size_t depth, float *to)
 {
     gemm_pack_columns_of(from, stride, rows, height, depth, to, true);
 }
 
-static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
-                                 struct kernels_panels b, float *c, size_t c_stride, bool add,
-                                 const struct kernels_piece *next)
+LANES_TABLED void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth,
+                                       struct kernels_panels a, struct kernels_panels b, float *c,
+                                       size_t c_stride, bool add, const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();
     gemm_tiles(gemm_tile_as_amx, gemm_whole, (struct gemm_size){ rows, columns },

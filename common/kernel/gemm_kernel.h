@@ -98,15 +98,15 @@ LANES_INLINE void gemm_pack_columns_of(const float *from, size_t stride, size_t 
     else gemm_pack_columns_as(from, stride, rows, TILE_ROWS, depth, to, bf16);
 }
 
-static void gemm_pack_rows(const float *from, size_t stride, size_t rows, uint32_t height,
-                           size_t depth, float *to)
+LANES_TABLED void gemm_pack_rows(const float *from, size_t stride, size_t rows, uint32_t height,
+                                 size_t depth, float *to)
 {
     for (size_t r = 0; r < rows; r += height, to += height * depth)
         gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, false);
 }
 
-static void gemm_pack_columns(const float *from, size_t stride, size_t rows, uint32_t height,
-                              size_t depth, float *to)
+LANES_TABLED void gemm_pack_columns(const float *from, size_t stride, size_t rows, uint32_t height,
+                                    size_t depth, float *to)
 {
     gemm_pack_columns_of(from, stride, rows, height, depth, to, false);
 }
@@ -152,8 +152,8 @@ LANES_INLINE void gemm_pack_row_pairs(const float *from, size_t stride, size_t r
     }
 }
 
-static void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
-                                size_t depth, float *to)
+LANES_TABLED void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows,
+                                      uint32_t height, size_t depth, float *to)
 {
     for (size_t r = 0; r < rows; r += height, to += height * ((depth + 1) / 2))
         gemm_pack_row_pairs(from + r * stride, stride, rows - r, height, depth, to);
@@ -173,8 +173,8 @@ LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, size_t rows,
     }
 }
 
-static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
-                                   size_t depth, float *to)
+LANES_TABLED void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows,
+                                         uint32_t height, size_t depth, float *to)
 {
     for (size_t r = 0; r < rows; r += height, to += height * ((depth + 1) / 2)) {
         const size_t left = rows - r;
@@ -188,15 +188,15 @@ static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows
 #else
 enum { GEMM_PAIR_WORDS = 2 };
 
-static void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
-                                size_t depth, float *to)
+LANES_TABLED void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows,
+                                      uint32_t height, size_t depth, float *to)
 {
     for (size_t r = 0; r < rows; r += height, to += height * (depth + depth % 2))
         gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, true);
 }
 
-static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
-                                   size_t depth, float *to)
+LANES_TABLED void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows,
+                                         uint32_t height, size_t depth, float *to)
 {
     gemm_pack_columns_of(from, stride, rows, height, depth, to, true);
 }
@@ -390,9 +390,9 @@ LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, s
     }
 }
 
-static void gemm_multiply(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
-                          struct kernels_panels b, float *c, size_t c_stride, bool add,
-                          const struct kernels_piece *next)
+LANES_TABLED void gemm_multiply(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                                struct kernels_panels b, float *c, size_t c_stride, bool add,
+                                const struct kernels_piece *next)
 {
     const struct gemm_size all = { rows, columns };
     if (a.step == 1) {
@@ -401,12 +401,26 @@ static void gemm_multiply(size_t rows, size_t columns, size_t depth, struct kern
     } else gemm_tiles(gemm_tile_float32, gemm_whole, all, depth, a, b, c, c_stride, add, next);
 }
 
-static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
-                               struct kernels_panels b, float *c, size_t c_stride, bool add,
-                               const struct kernels_piece *next)
+LANES_TABLED void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth,
+                                     struct kernels_panels a, struct kernels_panels b, float *c,
+                                     size_t c_stride, bool add, const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();
     gemm_tiles(gemm_tile_bf16, gemm_whole, (struct gemm_size){ rows, columns },
                (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add, next);
     lanes_flush_end(before);
 }
+
+// Rows of the table of products (kernels_product).
+#define GEMM_FLOAT32_PRODUCT                                                                       \
+    {                                                                                              \
+        TILE_ROWS, TILE_COLUMNS, 1, 1, KERNELS_DEPTH_WORDS_MAX,                                    \
+            { gemm_pack_rows, gemm_pack_columns }, { gemm_pack_rows, gemm_pack_columns },          \
+            gemm_multiply, ROWS_IN_PLACE, COLUMNS_IN_PLACE                                         \
+    }
+#define GEMM_BF16_PRODUCT                                                                          \
+    {                                                                                              \
+        TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, KERNELS_DEPTH_WORDS_MAX,                      \
+            { gemm_pack_rows_bf16, gemm_pack_columns_bf16 },                                       \
+            { gemm_pack_rows_bf16, gemm_pack_columns_bf16 }, gemm_multiply_bf16, 0, 0              \
+    }

@@ -20,12 +20,8 @@ _Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high");
 const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET),
     .product = {
-        [GEMM_FLOAT32] = { TILE_ROWS, TILE_COLUMNS, 1, 1, KERNELS_DEPTH_WORDS_MAX, { gemm_pack_rows, gemm_pack_columns },
-                           { gemm_pack_rows, gemm_pack_columns }, gemm_multiply,
-                           ROWS_IN_PLACE, COLUMNS_IN_PLACE },
-        [GEMM_BF16] = { TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, KERNELS_DEPTH_WORDS_MAX,
-                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 },
-                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 }, gemm_multiply_bf16, 0, 0 },
+        [GEMM_FLOAT32] = GEMM_FLOAT32_PRODUCT,
+        [GEMM_BF16] = GEMM_BF16_PRODUCT,
         [GEMM_BF16_AMX] = GEMM_AMX_PRODUCT,
     },
     .norm = row_norm, .norm_back = row_norm_back, .rope = row_rope,

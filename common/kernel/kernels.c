@@ -7,6 +7,7 @@
 #include "common/kernel/kernels.h"
 
 #include <cpuid.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,6 +15,19 @@
 #include <unistd.h>
 
 static _Atomic(const struct kernels *) chosen;
+
+// AVX-512's but for one product.
+static struct kernels kernels_amx, kernels_avx512bf16;
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static void make_sets(void)
+{
+    kernels_amx = kernels_avx512bf16 = kernels_avx512;
+    kernels_amx.name = "amx";
+    kernels_amx.product[GEMM_BF16_AMX] = kernels_product_amx;
+    kernels_avx512bf16.name = "avx512bf16";
+    kernels_avx512bf16.product[GEMM_BF16] = kernels_product_pairs;
+}
 
 // The fastest first.
 static const struct kernels *const sets[] = { &kernels_amx, &kernels_avx512bf16, &kernels_avx512,
@@ -76,6 +90,7 @@ static int64_t product_ns(const struct kernels *set)
 static const struct kernels *best(void)
 {
     size_t i = 0;
+    pthread_once(&made, make_sets);
     while (!can_run(sets[i])) i++; // The last set runs on every processor
     if (sets[i] == &kernels_avx512bf16 &&
         product_ns(&kernels_avx512) < product_ns(&kernels_avx512bf16))
@@ -100,6 +115,7 @@ bool learn_set_isa(const char *name)
         atomic_store(&chosen, best());
         return true;
     }
+    pthread_once(&made, make_sets);
     for (size_t i = 0; i < SETS; i++) {
         if (strcmp(name, sets[i]->name) != 0) continue;
         if (!can_run(sets[i])) return false;

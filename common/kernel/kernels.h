@@ -1,11 +1,11 @@
 #pragma once
 // kernels -- the inner loops of the model, once per instruction set, and the choice between them.
 //
-//     kernels_amx.c        ┐
-//     kernels_avx512bf16.c │
-//     kernels_avx512.c     ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
-//     kernels_avx2.c       │
+//     kernels_avx512.c     ┐
+//     kernels_avx2.c       ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
 //     kernels_base.c       ┘
+//     kernels_avx512bf16.c ┐
+//     kernels_amx.c        ┴ one product, in which such a set differs from AVX-512's
 //
 // All give the same bits for the same input (lanes.h says why), so the choice changes only the
 // speed. Matrices are row-major; a stride is the distance between rows, in floats. Nothing here
@@ -128,8 +128,8 @@ struct kernels {
                 float *v);
 };
 
-extern const struct kernels kernels_amx, kernels_avx512bf16, kernels_avx512, kernels_avx2,
-    kernels_base;
+extern const struct kernels kernels_avx512, kernels_avx2, kernels_base;
+extern const struct kernels_product kernels_product_amx, kernels_product_pairs;
 
 // The fastest set that this processor can run, or the one chosen last with learn_set_isa.
 const struct kernels *kernels_chosen(void);

@@ -26,6 +26,8 @@ enum { LANES = 16 };
 #else
 #define LANES_INLINE static inline __attribute__((unused))
 #endif
+// A function for the tables. A file that has one product alone has no use for the others.
+#define LANES_TABLED static __attribute__((unused))
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__SANITIZE_ADDRESS__)
 #define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
 #else
