@@ -261,7 +261,9 @@ static int run(struct session *self, const struct testnet_options *options, stru
     const bool finished = now.phase == PHASE_FINISHED;
     const uint64_t at_risk = saving_at_risk(&self->net);
     const bool may_lose = saving_may_lose(&self->net);
-    char model[PATH_MAX + 64];
+    char model[PATH_MAX + 64], saves[PATH_MAX];
+    snprintf(saves, sizeof saves, "%s",
+             config_sums(&self->net.config) ? self->net.config.checkpoint_shared_dir : "");
     testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
     if (rc == 0 || self->net.view->has_run) say_end(self, rc, at_risk, may_lose);
@@ -269,6 +271,11 @@ static int run(struct session *self, const struct testnet_options *options, stru
     testnet_free(&self->net);
     if (rc == 0 && finished && now.checkpoint_name[0])
         printf("The model:\n\n  shoal sample --model %s\n", model);
+    else if (rc == 0 && finished && saves[0])
+        printf("No checkpointer wrote the last step: it came too late, or failed. The state is the "
+               "newest save in "
+               "%s;\n\"shoal checkpoint export\" makes a model of it\n",
+               saves);
     if (rc == 0 && !finished) return 130;
     return rc;
 }
