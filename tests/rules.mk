@@ -201,7 +201,7 @@ gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: toke
 $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(SIM_CORE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 # The tests' own code compiles in a third of the time, and runs for a moment. Simulator, fuzzers and what measures
-# are optimised as the product is.
+# are optimised as the product is. Undefined behaviour is looked for in the product alone.
 $(B)/tests/unit/%.o $(B)/tests/live/%.o $(B)/tests/chaos/%.o: CFLAGS += -Og -g1$(if $(findstring undefined,$(SAN)), -fno-sanitize=undefined)
 # Gold, where it is, links in a third of ld's time.
 $(B)/unit/% $(B)/live/%_test: LDFLAGS += $(GOLD)

@@ -1,8 +1,8 @@
 // gemm -- c is computed in strips of up to COLUMNS_MAX columns. Of a strip all workers first pack as many parts of
 // the depth k of B as the scratch memory holds. Then each task has some rows of c to itself: for one part after the other
-// it packs them of A, a block at a time, or reads them where they lie, and multiplies the block with all panels of B. A later part of k adds to the
-// earlier ones, in ascending order, so every element of c stays one chain. Workers wait for each other twice for each
-// filling of the scratch memory, and for most products it is filled once.
+// it packs them of A, a block at a time, or reads them where they lie, and multiplies the block with all panels of B. A
+// later part of k adds to the earlier ones, in ascending order, so every element of c stays one chain. Workers wait for
+// each other twice for each filling of the scratch memory, and for most products it is filled once.
 //
 // A lies in no near cache when it is packed. So while a block is multiplied, the next one is asked of the memory.
 
@@ -132,7 +132,7 @@ static struct kernels_piece a_piece(const struct product *self, struct pool_shar
                                    part->depth };
 }
 
-// The rows whose tiles are read where they lie, as packing them would take longer than it saves: all that are in whole tiles.
+// How many of the rows are read where they lie, as packing them takes longer than it saves. Whole tiles alone can be.
 static size_t rows_in_place(const struct product *self, size_t rows)
 {
     const size_t tile = self->kernels->tile_rows;

@@ -10,20 +10,26 @@
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
-// The most columns of c for which A is not packed (kernels_product). Each row in which A lies takes a line of the nearest
-// cache, so it depends on the rows of a tile.
+// What a set may choose for itself, as it depends on the size of its tile:
+// ROWS_IN_PLACE  the most columns of c for which A is not packed where it lies in rows (kernels_product). Each row of a
+//                tile takes lines of the nearest cache then
+// ASK_STEPS      1 to 8 steps of the depth between two lines that the memory is asked for
+// B_AHEAD        steps of the depth before its use that a word of B is asked for; 0: never
+// In a small tile what asks is a large part of the instructions.
 #ifndef ROWS_IN_PLACE
 #define ROWS_IN_PLACE 256
 #endif
-// Steps of the depth between two lines that are asked for, and before its use that a word of B is asked for (0: never). Each
-// takes its turn among the instructions of a step, so the smaller a tile is, the fewer should be asked for.
 #ifndef ASK_STEPS
 #define ASK_STEPS 4
-#define B_AHEAD   8
 #endif
-enum { COLUMNS_IN_PLACE = 256 };
+#ifndef B_AHEAD
+#define B_AHEAD 8
+#endif
+_Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high");
+_Static_assert(ASK_STEPS <= 8, "the steps between two lines are unrolled");
 
 enum {
+    COLUMNS_IN_PLACE = 256, // The same where A lies in columns
     TILE_COLUMNS = TILE_LANES * LANES,
     PACK_AHEAD = 8,  // Rows that are asked of the memory before they are packed
     STRIP_TILES = 8, // Side by side, before the next row of tiles

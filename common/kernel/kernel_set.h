@@ -15,7 +15,6 @@
 _Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX &&
                    (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
                "the register tile fits the stated bounds");
-_Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high");
 
 const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET),

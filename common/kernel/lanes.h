@@ -179,9 +179,9 @@ LANES_INLINE lanes lanes_sqrt(lanes a)
 LANES_THREE(lanes_fma, _mm256_fmadd_ps)
 LANES_THREE(lanes_fnma, _mm256_fnmadd_ps)
 
-// sum[j] += *a * b[j]: the innermost loop of the products. Left to itself GCC 12 loads so much ahead, where that loop is
-// unrolled, that some sums have no register, and each step waits for the memory. What is volatile stays in its order, and one
-// statement needs no more than one register beside its operands.
+// sum[j] += *a * b[j]: the innermost loop of the products. Where that loop is unrolled, GCC 12 by itself loads so much
+// ahead that some sums have no register, and each step waits for the memory. What is volatile stays in its order, and
+// one statement needs one register beside its operands.
 LANES_INLINE void lanes_add_products(lanes *sum, const float *a, const lanes *b, size_t count)
 {
     __m256 each;
@@ -225,7 +225,7 @@ LANES_INLINE lanes lanes_round_bf16(lanes a)
     return (lanes){ lanes_round_bf16_half(a.low), lanes_round_bf16_half(a.high) };
 }
 
-// Of a half. A masked store takes as long as many plain ones, also if its mask is empty.
+// Of a half. On a Zen 3 a masked store takes as long as many plain ones, also if its mask is empty.
 LANES_INLINE __m256i lanes_mask(size_t count)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),

@@ -156,11 +156,11 @@ goes_on_as_another()
     "$bin/shoal" init old --strategy sharded --trainers 3 $flags || return 1
     sed -i "/^\[config\]/,/^\[/ s/^total_steps = .*/total_steps = $step/
         /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = $step/" old/state.toml # One: a save that comes while one is written is left out
-    # The run takes a second. Its end needs the save alone: a checkpointer that starts late on a busy machine writes nothing
+    # The run takes a second, and may finish without a checkpointer: one that starts late on a busy machine writes nothing
     for _ in 1 2 3; do
         timeout 120 "$bin/shoal" up old --port $port >up.log 2>&1 || { cat up.log; return 1; }
         [ -e old/run/checkpoints/step-00000120/shoal.json ] && break
-        grep -q "No checkpointer wrote the last step" up.log || { cat up.log; return 1; }
+        grep -q "No checkpoint of the last step was written here" up.log || { cat up.log; return 1; }
         rm -rf old/run old/saves
     done
     "$bin/shoal" init next --strategy allreduce --trainers 2 $flags || return 1

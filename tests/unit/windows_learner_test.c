@@ -32,18 +32,21 @@ static void shares_of_any_world_end_in_the_same_state(void **state)
     }
 }
 
+// Under ASan the portable kernels would take as long as the rest of this file. gemm_test has them there.
+static bool is_left_out(const char *isa)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return strcmp(isa, "base") == 0 && strcmp(kernels_chosen()->name, "base") != 0;
+#else
+    return !isa;
+#endif
+}
+
 // Each instruction set that this processor has, 1 to 3 threads, two deaths and two joiners in each world. SAME_BITS=n:
 // all worlds on each, with each type of products, with n seeds; else half of the worlds, one seed.
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOWEST                                                                                    \
-    "none" // Portable kernels take as long under ASan as the rest of this file. gemm_test has them there
-#else
-#define SLOWEST "base"
-#endif
-
 static void every_instruction_set_ends_in_the_same_state(void **state)
 {
-    const char *const isas[] = { "amx", "avx512bf16", "avx512", "avx2", SLOWEST };
+    const char *const isas[] = { "amx", "avx512bf16", "avx512", "avx2", "base" };
     const uint32_t worlds[] = { 1, 2, 3, 4, 7, 8 };
     const char *const own = kernels_chosen()->name, *seeds = getenv("SAME_BITS");
     uint32_t runs = 0;
@@ -54,7 +57,8 @@ static void every_instruction_set_ends_in_the_same_state(void **state)
         const struct hash alone = run(1, 0, 1);
         for (uint32_t n = 0; n < 30u * (seeds ? (uint32_t)atoi(seeds) : 1); n++) {
             const uint32_t i = n % 5, w = n / 5 % 6;
-            if ((!seeds && (i + w) % 2) || !learn_set_isa(isas[i])) continue;
+            if ((!seeds && (i + w) % 2) || is_left_out(isas[i]) || !learn_set_isa(isas[i]))
+                continue;
             const struct hash digest = run(worlds[w], worlds[w] > 1 ? 2 : 0, n);
             assert_true(hash_equal(&digest, &alone));
             runs++;
@@ -62,6 +66,7 @@ static void every_instruction_set_ends_in_the_same_state(void **state)
         assert_true(learn_set_isa(own));
     }
     products = PRODUCTS_FLOAT32;
+    assert_true(runs > 0);
     print_message("%u runs on the instruction sets of this processor end in one state\n", runs);
 }
 

@@ -218,6 +218,24 @@ static void say_end(const struct session *self, int rc, uint64_t at_risk, bool m
                                                      : now->checkpoint_name);
 }
 
+// A run may finish without a checkpoint, as its trainers hold the state: its checkpointer comes too late for a short
+// run, or is on another machine. `saves` is the folder of its saves, or empty.
+static void say_model(const struct wire_run *now, const char *model, const char *saves)
+{
+    if (now->checkpoint_name[0] && access(model, F_OK) == 0) {
+        printf("The model:\n\n  shoal sample --model %s\n", model);
+        return;
+    }
+    printf("No checkpoint of the last step was written here: no checkpointer was there in time, or "
+           "it failed\n");
+    if (now->checkpoint_pieces && now->checkpoint_step == now->step)
+        printf("The state is the save %s in %s: \"shoal checkpoint export\" makes a model of it\n",
+               now->checkpoint_name, saves);
+    else if (saves[0])
+        printf("A save of it may be in %s: \"shoal checkpoint verify\" says whether it is whole\n",
+               saves);
+}
+
 // The coordinator has refused its ledger, in words about flags of its own. What the owner of the folder
 // can do.
 static void advise(struct session *self)
@@ -269,13 +287,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
     if (rc == 0 || self->net.view->has_run) say_end(self, rc, at_risk, may_lose);
     if (rc < 0) advise(self);
     testnet_free(&self->net);
-    if (rc == 0 && finished && now.checkpoint_name[0])
-        printf("The model:\n\n  shoal sample --model %s\n", model);
-    else if (rc == 0 && finished && saves[0])
-        printf("No checkpointer wrote the last step: it came too late, or failed. The state is the "
-               "newest save in "
-               "%s;\n\"shoal checkpoint export\" makes a model of it\n",
-               saves);
+    if (rc == 0 && finished) say_model(&now, model, saves);
     if (rc == 0 && !finished) return 130;
     return rc;
 }
