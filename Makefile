@@ -183,4 +183,4 @@ $(B)/flags:
 # Not those of the builds inside this one (asan, clang ...), which may be under way.
 -include $(shell find $(addprefix $(B)/,actors broker common tests nvcc pic emulated) -name '*.d' -type f 2>/dev/null)
 .SECONDARY:
-.PHONY: all always cuda no-cuda demo deps install-deps deps-test format pure help clean install uninstall
+.PHONY: all always cuda cuda-check no-cuda demo deps install-deps deps-test format pure help clean install uninstall

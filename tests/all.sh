@@ -8,16 +8,16 @@
 #
 # What computes, one more at a time than there are processors, since some of it waits a while; the long ones first:
 #
-# builds      the rest of the tests, asan, tsan, clang; the library for GPUs, where there is an nvcc: no test needs it
+# builds      the rest of the tests, asan, tsan, clang; the GPU's kernels, where there is an nvcc: nothing runs them
 # emulated    the GPU's kernels and model, on a device emulated by the processor
-# unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
-#             target is mutated here (make fuzz: clang builds everything once more for it)
+# unit        what computes, as the product is built (make unit for all)
 # format      every file as .clang-format lays it out
 # hardened    what the compiler and the linker were to do against a stranger's bytes, seen in the programs
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants (make mutants for all)
-# installed   the systemd units of a staging tree, by hand and under a systemd of their own: behind the builds, since
-#             "make install" makes what "make all" makes
-# sanitized   the unit tests under ASan + UBSan; three of those with threads under TSan (make tsan for all)
+# installed   the systemd units of a staging tree, by hand and under a systemd of their own
+# sanitized   all unit tests under ASan + UBSan: pure functions, golden values and conversations, the fuzz targets'
+#             corpora and seeds; no target is mutated here (make fuzz: clang builds everything once more for it). Three
+#             of those with threads under TSan (make tsan for all)
 # storage     a ledger's writer killed, its power cut                  (long form: make storage)
 # audits      honest results made again on other instruction sets      (make honest-audits for 10,000)
 #
@@ -38,13 +38,14 @@
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
 # peers       what torch and transformers say of our files, where a Python has them (make test-peers)
 set -u
-export B=${1:-build}
+export B=${1:-build} UNIT_AS_BUILT
 two=$(($(nproc) > 1 ? 2 : 1)) more=$((two + 1))
 
 # A goal that cannot be made is a failed test of its own name. run.sh calls this: "made GOAL ARGUMENTS".
 made()
 {
-    make --no-print-directory -s -j"$(nproc)" "$@" B="$B" >"$B/made-$1.log" 2>&1 && echo "ok 1 - make $1" && return
+    make --no-print-directory -s -j"$(nproc)" "$@" B="$B" >"$B/made-$1.log" 2>&1 &&
+        echo "ok 1 - make $1 $(grep '^# SKIP ' "$B/made-$1.log")" && return
     tail -n 20 "$B/made-$1.log"
     echo "not ok 1 - make $1"
     return 1
@@ -53,12 +54,12 @@ export -f made
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 tsan_unit="pool_test store_test bulk_test"
 
-computes=(-n 10 -s 1200 -j 1 "made test-programs" -j "$more" "made asan-build" "made all")
+computes=(-n 10 -s 1200 -j 1 "made test-programs" -j "$more" "made asan-build" "made cuda-check")
 for t in tests/gpu/*_test.cu; do computes+=("$B/emulated/$(basename "${t%.cu}")"); done
 # Once more with the threads of a block in the other order: what then differs lacks a barrier.
 computes+=("EMULATED_ORDER=reverse $B/emulated/distro_test" "EMULATED_ORDER=reverse $B/emulated/attention_test")
 computes+=("made tsan-short-build T='$tsan_unit'" "made clang-build")
-for t in $unit; do computes+=("$B/unit/$t"); done
+for t in $UNIT_AS_BUILT; do computes+=("$B/unit/$t"); done
 computes+=("made format CHECK=1" "tests/hardened.sh $B")
 # Behind the builds.
 computes+=(-j "$more" -n 0 "tests/live/installed.sh $B" -n 10 "tests/sim/short.sh $B")

@@ -1,17 +1,18 @@
 #pragma once
 // data_provider -- a member that has the run's samples and serves them to trainers.
 //
-//     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE, or the run ends
+//     JOIN (samples, manifest digest, positions) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE, or the run ends
 //
 // The shell serves the samples over the bulk plane. JOIN tells what the run must know of them:
-// their number, their manifest and their order. The coordinator records that of the first data
-// provider, and refuses one with another dataset, which ends. Until the first round one may replace
-// another that is gone; a run whose trainers read the data themselves refuses none. Pure.
+// their number, their manifest and their order. The coordinator records the dataset of the first data provider (that
+// must be the one that [data] dataset_digest pins, if it is set). A data provider with another dataset is refused, and
+// its process ends. Before the first round, window or lease another dataset is accepted if no other data provider is in
+// the run. A run whose trainers read the data themselves refuses none. Pure.
 
 #include "common/member/pace_part.h"
 
 struct data_provider {
-    struct member member; // Its `samples` and `data` are filled in by the shell
+    struct member member; // Its `samples`, `data` and `positions` are filled in by the shell
     struct pace_part pace;
 };
 

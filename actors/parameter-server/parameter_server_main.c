@@ -1,5 +1,5 @@
-// shoal-parameter-server -- holds one share of the state of a run with strategy.kind = "server" and takes the steps of
-// it. It goes through the parts of a trainer (actors/trainer); because of its role the pace gives it a share, and no samples.
+// shoal-parameter-server -- holds one share of the state of a run with strategy.kind = "server", and applies the
+// run's steps to that share. It goes through the parts of a trainer (actors/trainer); because of its role the pace gives it a share, and no samples.
 
 #include "actors/trainer/trainer.h"
 #include "common/member/member_shell.h"
@@ -8,7 +8,7 @@ static void init(void *state) { trainer_init_server(state); }
 
 static const struct flag flags[] = {
     FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),
-         "Threads that sum and apply (1)"),
+         "Threads that apply steps and hash the state (1)"),
     FLAGS_TOO(member_flags),
     { 0 },
 };

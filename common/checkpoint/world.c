@@ -44,7 +44,7 @@ static int find_items(struct loading *self, const struct world_item *items, size
             return why_set(why, FAULT_NOT_FOUND, "state item '%s' was not saved; nothing loaded",
                            items[i].name);
         if (saved->tag != items[i].tag || saved->element_bytes != items[i].element_bytes)
-            return why_set(why, FAULT_FOREIGN,
+            return why_set(why, FAULT_UNSUPPORTED,
                            "state item '%s' was saved as %s with %" PRIu32
                            " bytes an element, and is %s with %" PRIu32 " now; nothing loaded",
                            items[i].name, tags_tag_name(saved->tag), saved->element_bytes,
@@ -65,7 +65,7 @@ static int check_begins(const struct world_item *item, uint64_t total, uint32_t 
                    item->name, total);
 }
 
-// Two worlds of as many workers are the same if they have the same intervals, too.
+// The cut is unchanged if the number of workers and all intervals are the same.
 static int compare_cuts(struct loading *self, const struct world_item *items, size_t count,
                         struct why *why)
 {
@@ -126,6 +126,7 @@ static int gather(struct loading *self, const struct world_item *item, size_t i,
     if (rc == 0) {
         rc = item->merge(item->arg, all, before, self->save->worker, self->save->workers, why,
                          &self->values[i]);
+        ensure(rc <= 0); // 0 or a fault
         if (rc < 0)
             rc = why_wrap(why, rc, "the function of state item '%s' failed; nothing loaded",
                           item->name);

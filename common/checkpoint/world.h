@@ -58,7 +58,7 @@ static inline struct world_item world_item(const char *name, enum tag tag, uint3
 
 // Writes what this worker has, and makes the save visible if it is the last one: then *ret_missing
 // is save->workers. Else it is the first worker that has not written yet, and the call of that one
-// or a later one makes it visible.
+// or a later one makes it visible. Faults as pieces_write and pieces_seal; FAULT_LIMIT: too many items.
 int world_save(const struct pieces_save *save, const struct world_item *items, size_t count,
                struct why *why, uint32_t *ret_missing);
 
@@ -68,8 +68,8 @@ int world_save(const struct pieces_save *save, const struct world_item *items, s
 // the loaded value, in memory from malloc, which the caller frees; the old ones are not freed. A
 // dropped item stays as it is, and is_fresh is true.
 //
-// FAULT_NOT_FOUND: there is no such save, or it has no item of this name. FAULT_FOREIGN: the item
-// has another tag or another element size now. Those of pieces_read and of a merge function. After
+// Faults as pieces_open, pieces_read and a merge function. Besides: FAULT_NOT_FOUND: the save has no item of this name.
+// FAULT_UNSUPPORTED: the item has another tag or another element size now. After
 // a fault no item is changed. FAULT_RANGE: begins are not as above. FAULT_LIMIT, FAULT_MEMORY. save->worker must be below
 // save->workers, and a custom item have its merge (ensured). A value that merge gets may have any number of elements,
 // also none.

@@ -35,11 +35,6 @@ struct block_tree {
     struct known *kept[KEPT_MAX];
 };
 
-uint64_t block_count(uint64_t bytes)
-{
-    return bytes / MANIFEST_BLOCK_BYTES + (bytes % MANIFEST_BLOCK_BYTES != 0);
-}
-
 static void rise_one(const struct hash *below, uint64_t count, struct hash *level)
 {
     for (uint64_t i = 0; i < count; i += 2)
@@ -122,7 +117,7 @@ static size_t level_at(unsigned level)
 // The blocks are there, and are the file's.
 static void keep(const struct block_tree *self, struct known *known, uint32_t file, uint64_t leaf)
 {
-    uint64_t count = block_count(manifest_leaf_bytes(&self->manifest->files[file], leaf));
+    uint64_t count = manifest_block_count(manifest_leaf_bytes(&self->manifest->files[file], leaf));
     for (unsigned level = 0; count > 1; level++, count = (count + 1) / 2)
         rise_one(known->nodes + level_at(level), count, known->nodes + level_at(level + 1));
     known->file = file;
@@ -145,7 +140,7 @@ int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
                     const struct hash *blocks, const char *path, struct why *why)
 {
     const struct manifest_file *of = &self->manifest->files[file];
-    const size_t count = (size_t)block_count(manifest_leaf_bytes(of, leaf));
+    const size_t count = (size_t)manifest_block_count(manifest_leaf_bytes(of, leaf));
     const struct hash root = merkle_root(blocks, count);
     struct known *known = empty_place(self, file, leaf);
     if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
@@ -190,7 +185,7 @@ static struct hash subtree(void *arg, uint64_t from, uint64_t to)
     const struct hash *blocks;
     if (to - from > MANIFEST_LEAF_BLOCKS ||
         (from % MANIFEST_LEAF_BLOCKS == 0 &&
-         to == block_count(asked->self->manifest->files[asked->file].bytes))) {
+         to == manifest_block_count(asked->self->manifest->files[asked->file].bytes))) {
         unsigned level = 0;
         uint64_t at = from / MANIFEST_LEAF_BLOCKS;
         while ((uint64_t)MANIFEST_LEAF_BLOCKS << level < to - from) level++, at /= 2;
@@ -211,7 +206,8 @@ int block_tree_prove(struct block_tree *self, uint32_t file, uint64_t first, uin
                      size_t *ret_count)
 {
     struct asked asked = { self, file, fd, 0, path, why };
-    *ret_count = merkle_make_range(block_count(self->manifest->files[file].bytes), first, end,
-                                   subtree, &asked, ret_path);
+    const size_t count = merkle_make_range(manifest_block_count(self->manifest->files[file].bytes),
+                                           first, end, subtree, &asked, ret_path);
+    if (asked.rc == 0) *ret_count = count;
     return asked.rc;
 }

@@ -71,6 +71,11 @@ size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf)
     return left < MANIFEST_LEAF_BYTES ? (size_t)left : MANIFEST_LEAF_BYTES;
 }
 
+uint64_t manifest_block_count(uint64_t bytes)
+{
+    return bytes / MANIFEST_BLOCK_BYTES + (bytes % MANIFEST_BLOCK_BYTES != 0);
+}
+
 static struct hash hash_leaf(const uint8_t *bytes, size_t count,
                              struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
 {
@@ -218,9 +223,7 @@ static int write_blocks_of(const struct manifest_file *file, const char *dir, co
         rc = read_leaf(file, leaf, fd, path, buffer, why);
         if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
         if (rc == 0)
-            rc = durable_file_append(
-                &out, blocks,
-                (count + MANIFEST_BLOCK_BYTES - 1) / MANIFEST_BLOCK_BYTES * HASH_BYTES, why);
+            rc = durable_file_append(&out, blocks, manifest_block_count(count) * HASH_BYTES, why);
         if (rc < 0) durable_file_abandon(&out);
     }
     close(fd);

@@ -77,6 +77,7 @@ int manifest_verify(const struct manifest *self, const char *dir, struct why *wh
 
 // How many bytes a leaf has: the last one fewer than MANIFEST_LEAF_BYTES.
 size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf);
+uint64_t manifest_block_count(uint64_t bytes); // ⌈bytes / MANIFEST_BLOCK_BYTES⌉
 
 // Compares the bytes of one leaf, wherever they come from, and gives the hashes of its blocks.
 // FAULT_DIGEST.

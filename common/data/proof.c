@@ -5,7 +5,7 @@
 #include "common/base/bytes.h"
 #include "common/data/proof.h"
 #include "common/crypto/merkle.h"
-#include "common/data/block_tree.h"
+#include "common/data/manifest.h"
 #include "common/data/npy.h"
 #include "common/data/token_dir.h"
 #include <inttypes.h>
@@ -229,8 +229,8 @@ static int check_one(struct dataset *self, uint64_t position, struct cursor *in,
         leaves[i] = merkle_leaf(bytes + i * MANIFEST_BLOCK_BYTES,
                                 rest < MANIFEST_BLOCK_BYTES ? rest : MANIFEST_BLOCK_BYTES);
     }
-    if (!merkle_check_range(&file->root, block_count(file->bytes), blocks.first, blocks.end, leaves,
-                            path, (size_t)hashes))
+    if (!merkle_check_range(&file->root, manifest_block_count(file->bytes), blocks.first,
+                            blocks.end, leaves, path, (size_t)hashes))
         return why_set(why, FAULT_DIGEST,
                        "the sample at position %" PRIu64 " is not of the dataset", position);
     return samples_decode(&self->samples, &place, bytes + blocks.skip, tokens, why);

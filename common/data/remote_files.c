@@ -71,7 +71,8 @@ static bool knows(remote_files_t *self, uint32_t file, uint64_t leaf)
     struct remote_urls urls;
     if (block_tree_known(self->tree, listed, leaf)) return true;
     if (self->no_blocks) return false;
-    const uint64_t before = leaf * MANIFEST_LEAF_BLOCKS, all = block_count(self->sizes[file]);
+    const uint64_t before = leaf * MANIFEST_LEAF_BLOCKS,
+                   all = manifest_block_count(self->sizes[file]);
     const uint64_t count =
         all - before < MANIFEST_LEAF_BLOCKS ? all - before : MANIFEST_LEAF_BLOCKS;
     const struct http_part part = { .size = all * HASH_BYTES,

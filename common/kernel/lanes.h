@@ -16,19 +16,16 @@
 enum { LANES = 16 };
 
 // With registers everything is unrolled and inlined; otherwise lanes would be spilled at every
-// call. The portable lanes are in memory anyway, and gcc would need a minute to inline them
-// together with the address sanitizer's checks, as it would to unroll the others with them.
+// call. The portable lanes are in memory anyway.
 #define LANES_PRAGMA(text) _Pragma(#text)
 #if defined(__AVX2__) && defined(__FMA__)
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
-#elif defined(__SANITIZE_ADDRESS__)
-#define LANES_INLINE static __attribute__((noinline, unused))
 #else
 #define LANES_INLINE static inline __attribute__((unused))
 #endif
 // A function for the tables. A file that has one product alone has no use for the others.
 #define LANES_TABLED static __attribute__((unused))
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__AVX2__) && defined(__FMA__)
 #define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
 #else
 #define LANES_UNROLL(times)

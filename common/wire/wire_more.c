@@ -1,5 +1,6 @@
-// No program has frames beside those of frames.def. This file has nothing else: a test's own
-// wire_more then takes its place when the test is linked.
+// All frames of programs are in frames.def, so this table is empty. Define nothing else here: the linker takes an object
+// from the library only for a symbol that is still missing, so a test that defines wire_more itself is linked without
+// this file.
 
 #include "common/wire/wire_table.h"
 

@@ -1,6 +1,7 @@
 # runs -- what the benchmarks of whole runs share: sourced by the scripts beside it, which set
-# `build`. A run is in $work/run, and ends with the script.
+# `build`. A run is in $work/run, and ends with the script. What fails in a $(...) ends the script, too.
 
+shopt -s inherit_errexit
 work=$(mktemp -d)
 up=
 stop_run() {
@@ -27,6 +28,7 @@ init_run() {                                        # Flags of shoal init
 }
 
 start_run() {                                       # PORT, flags of shoal up
+    [ $BASHPID = $$ ] || trap stop_run EXIT         # A $(...) has not got its parent's trap
     "$build/bin/shoal" up "$work/run" --port "$@" >"$work/log" 2>&1 &
     up=$!
 }

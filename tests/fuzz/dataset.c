@@ -4,7 +4,7 @@
 
 #include "common/data/proof.c"
 #include "common/base/ensure.h"
-#include "common/data/block_tree.h"
+#include "common/data/manifest.h"
 #include "common/data/token_files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
@@ -26,7 +26,7 @@ static void check_places(struct dataset *self)
         const size_t count = samples_bytes(&self->samples);
         ensure(place.offset <= bytes && count <= bytes - place.offset);
         const struct sample_blocks blocks = samples_blocks(&self->samples, &place, bytes);
-        ensure(blocks.first < blocks.end && blocks.end <= block_count(bytes));
+        ensure(blocks.first < blocks.end && blocks.end <= manifest_block_count(bytes));
         ensure(blocks.skip + count <= blocks.bytes);
         ensure(blocks.first * MANIFEST_BLOCK_BYTES + blocks.skip == place.offset);
     }

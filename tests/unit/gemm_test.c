@@ -1,19 +1,19 @@
-// gemm_test -- every product gives the bits of the plain chain of additions, on every instruction
-// set.
+// gemm_test -- every product gives the bits of the chains of multiply-adds that gemm.h promises, on every instruction
+// set that this processor has. It touches nothing behind the end of a matrix, of scratch or of what is packed.
 
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
 #include "tests/test.h"
+#include "tests/pages.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
 static const char *const forms[] = { [GEMM_NT] = "NT", [GEMM_NN] = "NN", [GEMM_TN] = "TN" };
 
-enum { PAD = 3, GUARD = 12345 };
+enum { PAD = 3 };
 #if defined(__SANITIZE_ADDRESS__) // With one thread and with four: it takes a minute all the same
 enum { THREADS_STEP = 3 };
 #else
@@ -30,13 +30,12 @@ static float number(void)
 
 static float *numbers(size_t count)
 {
-    float *x = malloc((count + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = pages_new(count * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = number();
     return x;
 }
 
-// Numbers whose size differs by powers of two around this one; a few are far below.
+// Scales each number by a power of two near 2^exponent; every 17th by 2^75 less.
 static void scatter(float *x, size_t count, int exponent)
 {
     for (size_t i = 0; i < count; i++) {
@@ -105,6 +104,7 @@ static float chain_float32(const struct gemm *job, size_t i, size_t j, float sum
 static float *rounded_rows(const struct gemm *job, bool of_a, size_t rows, size_t width)
 {
     float *values = malloc((rows * width + 1) * sizeof *values);
+    assert_non_null(values);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < width; k++)
             values[i * width + k] = rounded(element(job, of_a, i, k));
@@ -136,7 +136,7 @@ static void chain(const struct gemm *job, float *c)
 struct fixture {
     struct gemm job;
     float *a, *b, *before, *wanted, *c;
-    size_t c_count;
+    size_t a_count, b_count, c_count;
 };
 
 struct kind {
@@ -145,22 +145,30 @@ struct kind {
     bool add, tiny;
 };
 
+// Floats from the first of a matrix to its last.
+static size_t extent(size_t rows, size_t columns, size_t stride)
+{
+    return rows && columns ? (rows - 1) * stride + columns : 0;
+}
+
 static struct fixture fixture_of(struct kind kind, uint32_t m, uint32_t n, uint32_t k)
 {
     const enum gemm_form form = kind.form;
     const size_t a_stride = (form == GEMM_TN ? m : k) + PAD;
     const size_t b_stride = (form == GEMM_NT ? k : n) + PAD;
-    struct fixture self = { .c_count = (size_t)m * (n + PAD) };
-    self.a = numbers((form == GEMM_TN ? k : m) * a_stride);
-    self.b = numbers((form == GEMM_NT ? n : k) * b_stride);
+    struct fixture self = { .a_count = extent(form == GEMM_TN ? k : m, a_stride - PAD, a_stride),
+                            .b_count = extent(form == GEMM_NT ? n : k, b_stride - PAD, b_stride),
+                            .c_count = extent(m, n, n + PAD) };
+    self.a = numbers(self.a_count);
+    self.b = numbers(self.b_count);
     self.before = numbers(self.c_count);
     if (kind.tiny) {
-        scatter(self.a, (form == GEMM_TN ? k : m) * a_stride, -63);
-        scatter(self.b, (form == GEMM_NT ? n : k) * b_stride, -62);
+        scatter(self.a, self.a_count, -63);
+        scatter(self.b, self.b_count, -62);
         scatter(self.before, self.c_count, -126);
     }
-    self.wanted = malloc((self.c_count + 1) * sizeof(float));
-    self.c = malloc((self.c_count + 1) * sizeof(float));
+    self.wanted = numbers(self.c_count);
+    self.c = numbers(self.c_count);
     memcpy(self.wanted, self.before, self.c_count * sizeof(float));
     self.job = (struct gemm){ .form = form,
                               .precision = kind.precision,
@@ -180,24 +188,22 @@ static struct fixture fixture_of(struct kind kind, uint32_t m, uint32_t n, uint3
 
 static void fixture_free(struct fixture *self)
 {
-    free(self->a);
-    free(self->b);
-    free(self->before);
-    free(self->wanted);
-    free(self->c);
+    pages_free(self->a, self->a_count * sizeof(float));
+    pages_free(self->b, self->b_count * sizeof(float));
+    pages_free(self->before, self->c_count * sizeof(float));
+    pages_free(self->wanted, self->c_count * sizeof(float));
+    pages_free(self->c, self->c_count * sizeof(float));
 }
 
 static void check(struct fixture *self, const char *isa, pool_t *pool)
 {
     const size_t scratch_count = gemm_scratch_count(pool_threads(pool), self->job.n, self->job.k);
-    float *scratch = malloc((scratch_count + 1) * sizeof *scratch);
+    float *scratch = pages_new(scratch_count * sizeof *scratch);
     // What is not packed must not count
-    for (size_t i = 0; i <= scratch_count; i++) scratch[i] = (float)NAN;
-    scratch[scratch_count] = GUARD;
+    for (size_t i = 0; i < scratch_count; i++) scratch[i] = (float)NAN;
     memcpy(self->c, self->before, self->c_count * sizeof(float));
     gemm_run(pool, &self->job, scratch);
-    assert_true(scratch[scratch_count] == GUARD);
-    free(scratch);
+    pages_free(scratch, scratch_count * sizeof *scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
         fail_msg("%s %s precision=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
                  forms[self->job.form], (int)self->job.precision, self->job.m, self->job.n,
@@ -229,15 +235,17 @@ static void every_form_is_the_chain(const uint32_t (*sizes)[3], size_t count, bo
     assert_true(learn_set_isa("best"));
 }
 
-// b of the fixture's size is packed; the product has fewer columns, and less depth.
+// b of the fixture's size is packed; the product has as many columns and as much depth, or less.
 static void check_packed(struct kind kind, const uint32_t packed[3], uint32_t n, uint32_t k)
 {
     struct fixture self = fixture_of(kind, packed[0], packed[1], packed[2]);
-    float *to = malloc(gemm_packed_count(packed[1], packed[2]) * sizeof *to);
-    assert_non_null(to);
+    const size_t count = gemm_packed_count(packed[1], packed[2]);
+    float *to = pages_new(count * sizeof *to);
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         if (!learn_set_isa(isas[i])) continue;
         self.job.n = packed[1], self.job.k = packed[2];
+        for (size_t f = 0; f < count; f++)
+            to[f] = (float)NAN; // What the set before has packed must not count
         gemm_pack(&self.job, to);
         self.job.b_packed = to, self.job.packed_n = packed[1], self.job.packed_k = packed[2];
         self.job.n = n, self.job.k = k;
@@ -245,7 +253,7 @@ static void check_packed(struct kind kind, const uint32_t packed[3], uint32_t n,
         chain(&self.job, self.wanted);
         check(&self, isas[i], NULL);
     }
-    free(to);
+    pages_free(to, count * sizeof *to);
     fixture_free(&self);
 }
 

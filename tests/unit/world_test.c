@@ -459,7 +459,7 @@ static void what_was_not_saved_so_is_not_loaded(void **state)
     assert_non_null(strstr(why.text, "'other' was not saved"));
     list_items(&loaded, items);
     items[BUFFER].tag = TAG_DROP;
-    assert_int_equal(world_load(&now, items, ITEMS, &why), FAULT_FOREIGN);
+    assert_int_equal(world_load(&now, items, ITEMS, &why), FAULT_UNSUPPORTED);
     assert_non_null(strstr(why.text, "'buffer' was saved as reshard with 4"));
     list_items(&loaded, items);
     items[SEEN].merge = refuse_to_add;

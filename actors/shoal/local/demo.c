@@ -25,6 +25,52 @@ void demo_say(void *arg, const char *line)
     progress_event(&((struct demo *)arg)->progress, clock_ms(), line);
 }
 
+bool demo_is_interrupted(void *arg)
+{
+    (void)arg;
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+           sigismember(&pending, SIGHUP);
+}
+
+bool demo_in_group(const struct demo *self, const struct key *key)
+{
+    const struct run_view *view = self->net.view;
+    const uint32_t member = run_view_member(view, key);
+    return member != NO_MEMBER && run_view_in_group(view, member);
+}
+
+uint64_t demo_instance(const struct demo *self, const struct key *key)
+{
+    const struct run_view *view = self->net.view;
+    const uint32_t member = run_view_member(view, key);
+    return member != NO_MEMBER ? view->roster.members[member].instance : 0;
+}
+
+uint32_t demo_server_of_group(const struct demo *self)
+{
+    for (uint32_t i = 0; i < self->net.servers_count; i++)
+        if (demo_in_group(self, &self->net.server_keys[i])) return i;
+    return NO_MEMBER;
+}
+
+void demo_kill(struct demo *self, struct child *victim, const char *group, uint64_t step)
+{
+    char line[160];
+    snprintf(line, sizeof line, "kill -9 %s (pid %d), in %s %" PRIu64 ", step %" PRIu64,
+             victim->name, (int)victim->pid, group, self->net.view->window.number, step);
+    demo_say(self, line);
+    fleet_kill(victim);
+}
+
+const char *demo_after_s(uint64_t from_ms, uint64_t to_ms, char text[32])
+{
+    if (!from_ms || to_ms < from_ms) return "not seen";
+    snprintf(text, 32, "after %.1f s", (double)(to_ms - from_ms) / 1000);
+    return text;
+}
+
 // `mode` NULL: the first one of the strategy.
 static const struct demo_play *play_named(const char *strategy, const char *mode)
 {
@@ -89,7 +135,7 @@ static int watch(struct demo *self, struct why *why)
         bool finished = self->net.view->now.phase == PHASE_FINISHED;
         if (finished && last_words_ms == 0) last_words_ms = now_ms + LAST_WORDS_MS;
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
-        if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
+        if (self->net.asked_to_stop) return why_set(why, FAULT_INTERRUPTED, "by a signal");
         note_step(self, now_ms);
         const uint64_t end_ms = self->moved_ms + self->patience_s * 1000;
         if (now_ms >= end_ms)
@@ -105,15 +151,6 @@ static int watch(struct demo *self, struct why *why)
         const int rc = testnet_turn(&self->net, until_ms < end_ms ? until_ms : end_ms, why);
         if (rc < 0) return rc;
     }
-}
-
-static bool is_interrupted(void *arg)
-{
-    (void)arg;
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
-           sigismember(&pending, SIGHUP);
 }
 
 static int write_text(const struct model_folder *model, struct demo_report *report, struct why *why)
@@ -156,7 +193,7 @@ static int examine(struct demo *self, struct why *why)
                                         .seq_len = (uint32_t)self->setup.config.max_seq_len,
                                         .token_bytes = 2,
                                         .threads = shoal_threads(),
-                                        .stop = is_interrupted };
+                                        .stop = demo_is_interrupted };
     int rc = model_folder_load(report->checkpoint_path, why, &model);
     if (rc < 0) return rc;
     rc = read_digest(self, why);
@@ -314,5 +351,5 @@ int shoal_demo(int argc, char **argv)
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);
     if (rc < 0) rc = fault_exit(rc, &why);
-    return self.net.asked_to_stop || is_interrupted(NULL) ? 130 : rc;
+    return self.net.asked_to_stop || demo_is_interrupted(NULL) ? 130 : rc;
 }

@@ -1,14 +1,16 @@
-// The demo of server, not in step. Four trainers pull tasks and push to three parameter servers; a fourth one stands by. Each
-// trainer has a part of a processor (quota.h), of which the sum is less than the machine has; the last one has a third
-// of what the others have. Two passes over a short text:
+// demo_async -- the demo of strategy `server` in mode `async`. Four trainers pull tasks and push to three parameter servers; a
+// fourth one stands by. Each trainer has a quota of processor time (quota.h); together the quotas are less than the
+// machine has. The quota of the last trainer is a third of each other's. Two passes over a short text:
 //
-//     first pass    nothing is disturbed. How long it took, the pushes by lag, those that were discarded
-//     second pass   a trainer is killed: its task is dealt to another one, and nobody else notices. Then a parameter server is
-//                   killed: the run goes back to the newest copies that servers keep of one another's shares, with the
-//                   one that stood by or the one that is started again
+//     first pass    nothing is disturbed. It is reported how long it took, the pushes by lag, and those that were
+//                   discarded
+//     second pass   a trainer is killed: its task is dealt to another one, and the others go on. When it is back, an
+//                   epoch ends for it. Then a parameter server of the group is killed: the run goes back to the newest
+//                   copies that servers keep of one another's shares, with the one that stood by or the one that is
+//                   started again
 //
-// Then the same run in step, with the same quotas, until its first pass is over. The checkpoints of both passes are scored
-// on text that no trainer was given.
+// Then the same run in step, with the same quotas, until its first pass is over. Of each of the two runs the checkpoint
+// at the end of its first pass is scored, on text that no trainer was given.
 
 #include "actors/shoal/local/demo_play.h"
 #include "actors/shoal/local/quota.h"
@@ -32,34 +34,35 @@ enum {
     PUSH_SAMPLES = 4, // As config/demo/async.toml has it
     PASS_STEPS = PASS_SAMPLES / PUSH_SAMPLES,
     STEP_PUSHES = DEMO_TRAINERS, // In step, the parts of all trainers are one step
-    SLOW = 3,                    // Indices of trainers, and of servers
+    SLOW = 3,                    // Indices of trainers
     KILLED = 1,
-    SERVER_KILLED = 1,
-    SLOW_BY = 3,       // The slow one has one part in so many of what another one has
+    SLOW_BY = 3,       // The quota of each other trainer by that of the slow one
     TRAINER_AT = 1060, // Steps
     SERVER_AT = 1200,
 };
 #define USED           0.7 // Of the processors, by all trainers together. The rest is for the servers
 #define PARTS          (DEMO_TRAINERS - 1 + 1.0 / SLOW_BY)
 #define RATIO_MAX      0.6  // Of the time of a pass in step
-#define LOSS_ABOVE_MAX 0.05 // Of the loss in step: what is wanted
+#define LOSS_ABOVE_MAX 0.05 // The held-out loss may be above that in step by this fraction of it
 
 // One pass of a run: from its first group, or window, on.
 struct pass {
     uint64_t steps, began_ms, ended_ms;
-    char checkpoint[128]; // Of the step behind it; "": not registered yet
+    char checkpoint[128]; // Of the step at its end; "": not registered yet
     struct evaluation heldout;
 };
 
 static struct {
     struct quota quotas[DEMO_TRAINERS];
     struct pass async, sync;
-    double full; // Share of a processor, but of the slow one
+    double full_fraction; // Of one processor, for each trainer except the slow one
     // Of the first pass, by trainer: those of groups that are over, and those of the group in hand.
     struct wire_push_line sums[DEMO_TRAINERS], lines[DEMO_TRAINERS];
     bool in_pass; // The group in hand began in the first pass
-    uint64_t kill_ms, kill_step, kill_group, back_ms;
-    uint64_t server_ms, server_step, server_group, server_back_ms, server_back_step;
+    uint64_t kill_ms, kill_step, kill_group, kill_instance, back_ms;
+    uint32_t server_killed; // Its index
+    uint64_t server_ms, server_step, server_group, server_instance, server_back_ms,
+        server_back_step;
 } on = { .async.steps = PASS_STEPS,
          .sync.steps = PASS_STEPS / STEP_PUSHES }; // There is one demo in a process
 
@@ -71,8 +74,8 @@ static double count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// A trainer has one thread.
-static double full_fraction(void)
+// At most one processor for each, however many threads it has.
+static double quota_fraction(void)
 {
     const double full = USED * count_cores() / PARTS;
     return full < 1 ? full : 1;
@@ -81,7 +84,8 @@ static double full_fraction(void)
 static void begin_quotas(void)
 {
     for (uint32_t i = 0; i < DEMO_TRAINERS; i++)
-        on.quotas[i] = (struct quota){ .fraction = i == SLOW ? on.full / SLOW_BY : on.full };
+        on.quotas[i] =
+            (struct quota){ .fraction = i == SLOW ? on.full_fraction / SLOW_BY : on.full_fraction };
 }
 
 static uint64_t tick_quotas(const struct testnet *net)
@@ -103,19 +107,18 @@ static void lift_quotas(const struct testnet *net)
 static void plan(struct demo *self)
 {
     char line[160];
-    on.full = full_fraction();
+    on.full_fraction = quota_fraction();
     snprintf(line, sizeof line,
-             "from the first step on trainers have %.2f of a processor each, trainer-%d a third of "
-             "that: together %.1f of %.0f processors",
-             on.full, SLOW + 1, on.full * PARTS, count_cores());
+             "from the first step on, each trainer has %.2f of a processor, and trainer-%d a third "
+             "of that: together %.1f of %.0f processors",
+             on.full_fraction, SLOW + 1, on.full_fraction * PARTS, count_cores());
     demo_say(self, line);
 }
 
 static uint64_t tick(struct demo *self, uint64_t now_ms)
 {
-    const bool ends = self->net.view->now.phase == PHASE_FINISHED || self->net.asked_to_stop;
     (void)now_ms;
-    if (!ends) return tick_quotas(&self->net);
+    if (self->net.view->now.phase != PHASE_FINISHED) return tick_quotas(&self->net);
     lift_quotas(&self->net);
     return UINT64_MAX;
 }
@@ -166,39 +169,35 @@ static void hear_group(const struct demo *self)
 
 // ---- the kills ----------------------------------------------------------------------------------
 
-static void say_kill(struct demo *self, const struct child *victim)
-{
-    char line[160];
-    snprintf(line, sizeof line, "kill -9 %s (pid %d), in group %" PRIu64 ", step %" PRIu64,
-             victim->name, (int)victim->pid, self->net.view->window.number,
-             self->net.view->now.step);
-    demo_say(self, line);
-}
-
 static void kill_trainer(struct demo *self, uint64_t now_ms)
 {
     on.kill_ms = now_ms;
     on.kill_step = self->net.view->now.step;
     on.kill_group = self->net.view->window.number;
-    say_kill(self, &self->net.trainers[KILLED]);
-    fleet_kill(&self->net.trainers[KILLED]);
+    on.kill_instance = demo_instance(self, &self->net.keys[KILLED]);
+    demo_kill(self, &self->net.trainers[KILLED], "group", on.kill_step);
 }
 
 static void kill_server(struct demo *self, uint64_t now_ms)
 {
+    const uint32_t index = demo_server_of_group(self);
+    if (index == NO_MEMBER) return; // Not known yet: at the next commit
+    on.server_killed = index;
     on.server_ms = now_ms;
     on.server_step = self->net.view->now.step;
     on.server_group = self->net.view->window.number;
-    say_kill(self, &self->net.servers[SERVER_KILLED]);
-    fleet_kill(&self->net.servers[SERVER_KILLED]);
+    on.server_instance = demo_instance(self, &self->net.server_keys[index]);
+    demo_kill(self, &self->net.servers[index], "group", on.server_step);
 }
 
-// A group behind the death of a server has three of them; the state is that of the newest copies in memory.
+// The first group without the process that was killed has three servers; the state is that of the newest copies in memory.
 static void hear_replaced(struct demo *self, uint64_t now_ms)
 {
     const struct run_view *view = self->net.view;
     char line[200];
     if (!on.server_ms || on.server_back_ms || view->window.number <= on.server_group) return;
+    const struct key *key = &self->net.server_keys[on.server_killed];
+    if (demo_in_group(self, key) && demo_instance(self, key) == on.server_instance) return;
     on.server_back_ms = now_ms;
     on.server_back_step = view->now.step;
     snprintf(line, sizeof line,
@@ -208,14 +207,13 @@ static void hear_replaced(struct demo *self, uint64_t now_ms)
     demo_say(self, line);
 }
 
-// A group lists processes, so a later one that has this member has its new process.
+// The first group with the new process of the trainer that was killed.
 static void hear_back(struct demo *self, uint64_t now_ms)
 {
-    const struct run_view *view = self->net.view;
-    const uint32_t member = run_view_member(view, &self->net.keys[KILLED]);
+    const struct key *key = &self->net.keys[KILLED];
     char line[120];
-    if (!on.kill_ms || on.back_ms || view->window.number <= on.kill_group || member == NO_MEMBER ||
-        !run_view_in_group(view, member))
+    if (!on.kill_ms || on.back_ms || self->net.view->window.number <= on.kill_group ||
+        !demo_in_group(self, key) || demo_instance(self, key) == on.kill_instance)
         return;
     on.back_ms = now_ms;
     snprintf(line, sizeof line, "trainer-%d is back in the group, %.1f s after the kill",
@@ -287,16 +285,15 @@ static int set_in_step(const struct demo *self, char **text, struct why *why)
 // state.toml and data.toml of the run in step, in <dir>/in-step.
 static int copy_settings(const struct demo *self, const char *name, bool is_state, struct why *why)
 {
-    char from[PATH_MAX + 32], to[PATH_MAX + 32], path[PATH_MAX + 32], *text;
+    char from[PATH_MAX + 32], to[PATH_MAX + 32], *text;
     size_t count;
     snprintf(from, sizeof from, "%s/%s", self->setup.dir, name);
     snprintf(to, sizeof to, "%s/in-step", self->setup.dir);
     int rc = dirfile_slurp(AT_FDCWD, from, true, TOML_BYTES_MAX, why, &text, &count);
     if (rc < 0) return rc;
     if (is_state) remove_settings(text);
-    snprintf(path, sizeof path, is_state ? "\"%s/model\"" : "\"%s/text/pass\"", self->setup.dir);
-    rc = is_state ? run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", path, why)
-                  : run_files_set(&text, "", "dir", path, why);
+    rc = is_state ? run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"../model\"", why)
+                  : run_files_set(&text, "", "dir", "\"../text/pass\"", why);
     if (rc == 0 && is_state) rc = set_in_step(self, &text, why);
     if (rc == 0) rc = durable_file_write(to, name, text, strlen(text), why);
     free(text);
@@ -320,7 +317,12 @@ static int watch_step(struct demo *self, struct why *why)
     while (!on.sync.checkpoint[0]) {
         const uint64_t now_ms = clock_ms(), end_ms = moved_ms + self->patience_s * 1000;
         if (net->view->now.step > step) step = net->view->now.step, moved_ms = now_ms;
-        if (net->asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
+        if (net->asked_to_stop) return why_set(why, FAULT_INTERRUPTED, "by a signal");
+        if (net->view->now.phase == PHASE_FINISHED)
+            return why_set(why, FAULT_NOT_FOUND,
+                           "in step: the run is over, and no checkpoint of step %" PRIu64
+                           " was registered. Logs are in %s",
+                           on.sync.steps, net->log_dir);
         if (now_ms >= end_ms)
             return why_set(why, FAULT_TIMEOUT,
                            "in step: step %" PRIu64 ", and none came in the last %" PRIu64
@@ -345,7 +347,8 @@ static int score(const struct demo *self, const struct testnet *net, struct pass
     const struct evaluate_options options = { .data = heldout,
                                               .seq_len = (uint32_t)self->setup.config.max_seq_len,
                                               .token_bytes = 2,
-                                              .threads = shoal_threads() };
+                                              .threads = shoal_threads(),
+                                              .stop = demo_is_interrupted };
     int rc = model_folder_load(path, why, &model);
     if (rc == 0) rc = evaluate_heldout(&model, &options, why, &pass->heldout);
     model_folder_free(&model);
@@ -418,18 +421,12 @@ static void judge(struct demo *self)
         demo_report_fail(report, "held-out loss %.4f is not below the order-0 baseline %.4f",
                          on.async.heldout.nats, self->setup.text.nats[0]);
     if (!pushes) demo_report_fail(report, "no trainer said what became of its pushes");
-    if (!on.back_ms) demo_report_fail(report, "trainer-%d did not come back", KILLED + 1);
-    if (!on.server_back_ms)
-        demo_report_fail(report, "no group was seen after the kill of parameter-server-%d",
-                         SERVER_KILLED + 1);
-}
-
-// "after 1.2 s".
-static const char *after_s(uint64_t from_ms, uint64_t to_ms, char text[32])
-{
-    if (!from_ms || to_ms < from_ms) return "not seen";
-    snprintf(text, 32, "after %.1f s", (double)(to_ms - from_ms) / 1000);
-    return text;
+    if (!on.kill_ms) demo_report_fail(report, "no trainer was killed");
+    else if (!on.back_ms) demo_report_fail(report, "trainer-%d did not come back", KILLED + 1);
+    if (!on.server_ms) demo_report_fail(report, "no parameter server was killed");
+    else if (!on.server_back_ms)
+        demo_report_fail(report, "no group was seen after the kill of parameter-server-%u",
+                         on.server_killed + 1);
 }
 
 static void print_pass(const char *what, const struct pass *pass, FILE *out)
@@ -461,20 +458,23 @@ static void print(const struct demo *self, FILE *out)
     char back[32], last[200];
     fprintf(
         out,
-        "  the first pass    %d sequences: %d pushes of %d, or in step %d steps of %d; trainer-%d "
+        "  the first pass    %d samples: %d pushes of %d, or in step %d steps of %d; trainer-%d "
         "has a third of the others' time\n",
         PASS_SAMPLES, PASS_STEPS, PUSH_SAMPLES, PASS_STEPS / STEP_PUSHES,
         PUSH_SAMPLES * STEP_PUSHES, SLOW + 1);
     print_pass("not in step", &on.async, out);
     print_pass("in step", &on.sync, out);
     print_lags(out);
-    fprintf(out, "  kill -9           trainer-%d at step %" PRIu64 "; it is in a group again: %s\n",
-            KILLED + 1, on.kill_step, after_s(on.kill_ms, on.back_ms, back));
-    fprintf(out,
-            "  kill -9           parameter-server-%d at step %" PRIu64
-            "; three are there again: %s, from step %" PRIu64 "\n",
-            SERVER_KILLED + 1, on.server_step, after_s(on.server_ms, on.server_back_ms, back),
-            on.server_back_step);
+    if (on.kill_ms)
+        fprintf(out,
+                "  kill -9           trainer-%d at step %" PRIu64 "; it is in a group again: %s\n",
+                KILLED + 1, on.kill_step, demo_after_s(on.kill_ms, on.back_ms, back));
+    if (on.server_ms)
+        fprintf(out,
+                "  kill -9           parameter-server-%u at step %" PRIu64
+                "; three are there again: %s, from step %" PRIu64 "\n",
+                on.server_killed + 1, on.server_step,
+                demo_after_s(on.server_ms, on.server_back_ms, back), on.server_back_step);
     snprintf(last, sizeof last,
              "with one trainer at a third of the speed a pass takes %.2f of the time in step, and "
              "its held-out loss is %.1f %% %s",

@@ -52,4 +52,17 @@ struct demo {
     FILE *out; // Progress: stdout, or stderr with --json
 };
 
+// ---- for the plays ------------------------------------------------------------------------------
+
 void demo_say(void *demo, const char *line);
+bool demo_is_interrupted(void *arg); // A signal that ends the demo is pending; for evaluate_options
+
+bool demo_in_group(const struct demo *self, const struct key *key);
+// Of the process that has this key, as the roster tells; 0: not known.
+uint64_t demo_instance(const struct demo *self, const struct key *key);
+// Index of a parameter server that has a place in the group: not the one that stands by. NO_MEMBER: not known yet.
+uint32_t demo_server_of_group(const struct demo *self);
+// Says it, and kills (SIGKILL). `group`: "window" or "group".
+void demo_kill(struct demo *self, struct child *victim, const char *group, uint64_t step);
+// "after 1.2 s", or "not seen".
+const char *demo_after_s(uint64_t from_ms, uint64_t to_ms, char text[32]);

@@ -89,6 +89,10 @@ static int open_folder(struct demo_setup *self, const char *dir, struct why *why
     char marker[PATH_MAX + 32];
     int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc < 0) return rc;
+    if (strpbrk(self->dir, "\"\\"))
+        return why_set(why, FAULT_USAGE,
+                       "--dir %s: no quotes or backslashes: the demo writes it into a TOML file",
+                       self->dir);
     snprintf(marker, sizeof marker, "%s/" MARKER, self->dir);
     rc = access(marker, F_OK) == 0 ? empty_folder(self->dir, why) : check_is_empty(self->dir, why);
     if (rc < 0) return rc;

@@ -4,7 +4,7 @@
 //     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier.
 //                   sharded: its moments are lost, and all go back to what its neighbour has in memory
 //     two fifths    trainer-5 joins
-//     over half     server: parameter-server-2 is killed. The run goes back to what the others have of its share in memory,
+//     over half     server: a parameter server of the group is killed. The run goes back to what the others have of its share in memory,
 //                   and on with the one that stood by, or with the one that was killed, as it is started again
 //     three fifths  the coordinator is killed. The group goes on with the window that it has
 //
@@ -22,7 +22,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { KILLED = 1, JOINING = 4, SERVER_KILLED = 1 }; // Indices of trainers, and of servers
+enum { KILLED = 1, JOINING = 4 }; // Indices of trainers
 
 struct pauses {
     uint64_t count, longest_us, sum_us;
@@ -38,7 +38,8 @@ static struct {
     uint64_t join_ms, joined_ms;       // trainer-5: its start; the first window with it
     uint64_t lost_ms, lost_step;       // The coordinator was killed
     uint64_t reborn_ms, reborn_step;   // Its next life was heard, and the steps by then
-    // Of server: a parameter server was killed; the first window behind it, and its step.
+    // Of server: a parameter server was killed; the first window after it, and its step.
+    uint32_t server_killed; // Its index
     uint64_t server_ms, server_window, server_step, server_instance, server_back_ms,
         server_back_step;
     struct hash alone;            // The state of one trainer alone; none: not known
@@ -51,33 +52,13 @@ static struct {
 
 static void plan(struct demo *self) { (void)self; }
 
-static bool in_group(const struct demo *self, const struct key *key)
-{
-    const struct run_view *view = self->net.view;
-    const uint32_t member = run_view_member(view, key);
-    return member != NO_MEMBER && run_view_in_group(view, member);
-}
-
-// Of the process that has this key, as the roster tells; 0: not known.
-static uint64_t instance_of(const struct demo *self, const struct key *key)
-{
-    const struct run_view *view = self->net.view;
-    const uint32_t member = run_view_member(view, key);
-    return member != NO_MEMBER ? view->roster.members[member].instance : 0;
-}
-
 static void kill_trainer(struct demo *self, uint64_t now_ms)
 {
-    char line[160];
-    struct child *victim = &self->net.trainers[KILLED];
     on.kill_ms = now_ms;
     on.kill_step = on.step;
     on.kill_window = self->net.view->window.number;
-    on.kill_instance = instance_of(self, &self->net.keys[KILLED]);
-    snprintf(line, sizeof line, "kill -9 trainer-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
-             KILLED + 1, (int)victim->pid, on.kill_window, on.step);
-    demo_say(self, line);
-    fleet_kill(victim);
+    on.kill_instance = demo_instance(self, &self->net.keys[KILLED]);
+    demo_kill(self, &self->net.trainers[KILLED], "window", on.step);
 }
 
 static void join(struct demo *self, uint64_t now_ms)
@@ -90,17 +71,14 @@ static void join(struct demo *self, uint64_t now_ms)
 
 static void kill_server(struct demo *self, uint64_t now_ms)
 {
-    char line[160];
-    struct child *victim = &self->net.servers[SERVER_KILLED];
+    const uint32_t index = demo_server_of_group(self);
+    if (index == NO_MEMBER) return; // Not known yet: when progress is heard again
+    on.server_killed = index;
     on.server_ms = now_ms;
     on.server_step = on.step;
     on.server_window = self->net.view->window.number;
-    on.server_instance = instance_of(self, &self->net.server_keys[SERVER_KILLED]);
-    snprintf(line, sizeof line,
-             "kill -9 parameter-server-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
-             SERVER_KILLED + 1, (int)victim->pid, on.server_window, on.step);
-    demo_say(self, line);
-    fleet_kill(victim);
+    on.server_instance = demo_instance(self, &self->net.server_keys[index]);
+    demo_kill(self, &self->net.servers[index], "window", on.step);
 }
 
 static bool is_due_server(const struct demo *self)
@@ -114,9 +92,9 @@ static void hear_server_replaced(struct demo *self, uint64_t now_ms)
 {
     const struct view_window *window = &self->net.view->window;
     char line[200];
-    const struct key *key = &self->net.server_keys[SERVER_KILLED];
+    const struct key *key = &self->net.server_keys[on.server_killed];
     if (!on.server_ms || on.server_back_ms || window->number <= on.server_window ||
-        (in_group(self, key) && instance_of(self, key) == on.server_instance))
+        (demo_in_group(self, key) && demo_instance(self, key) == on.server_instance))
         return;
     on.server_back_ms = now_ms;
     on.server_back_step = window->step;
@@ -130,14 +108,9 @@ static void hear_server_replaced(struct demo *self, uint64_t now_ms)
 
 static void kill_coordinator(struct demo *self, uint64_t now_ms)
 {
-    char line[160];
     on.lost_ms = now_ms;
     on.lost_step = on.step;
-    snprintf(line, sizeof line,
-             "kill -9 coordinator (pid %d), in window %" PRIu64 ", step %" PRIu64,
-             (int)self->net.coordinator->pid, self->net.view->window.number, on.step);
-    demo_say(self, line);
-    fleet_kill(self->net.coordinator);
+    demo_kill(self, self->net.coordinator, "window", on.step);
 }
 
 // The newest step of any trainer.
@@ -166,8 +139,8 @@ static void hear_window(struct demo *self, uint64_t now_ms)
     char line[160];
     if (!on.began_ms) on.began_ms = now_ms, on.began_step = window->step;
     hear_server_replaced(self, now_ms);
-    const bool is_new = instance_of(self, &self->net.keys[KILLED]) != on.kill_instance;
-    const bool is_in = in_group(self, &self->net.keys[KILLED]);
+    const bool is_new = demo_instance(self, &self->net.keys[KILLED]) != on.kill_instance;
+    const bool is_in = demo_in_group(self, &self->net.keys[KILLED]);
     if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && (!is_in || is_new))
         on.regroup_ms = now_ms, on.regroup_step = window->step;
     if (on.regroup_ms && !on.back_ms && is_in && is_new) {
@@ -176,7 +149,7 @@ static void hear_window(struct demo *self, uint64_t now_ms)
                  KILLED + 1, (double)(on.back_ms - on.kill_ms) / 1000);
         demo_say(self, line);
     }
-    if (on.join_ms && !on.joined_ms && in_group(self, &self->net.keys[JOINING])) {
+    if (on.join_ms && !on.joined_ms && demo_in_group(self, &self->net.keys[JOINING])) {
         on.joined_ms = now_ms;
         snprintf(line, sizeof line, "trainer-%d is in the group, %.1f s after its start",
                  JOINING + 1, (double)(on.joined_ms - on.join_ms) / 1000);
@@ -317,9 +290,10 @@ static void judge_servers(struct demo *self)
     if (!on.saved.count) demo_report_fail(&self->report, "no parameter server has saved its share");
     if (!on.copied.count)
         demo_report_fail(&self->report, "no parameter server has copied its share in memory");
-    if (!on.server_back_ms)
-        demo_report_fail(&self->report, "no window was seen after the kill of parameter-server-%d",
-                         SERVER_KILLED + 1);
+    if (!on.server_ms) demo_report_fail(&self->report, "no parameter server was killed");
+    else if (!on.server_back_ms)
+        demo_report_fail(&self->report, "no window was seen after the kill of parameter-server-%u",
+                         on.server_killed + 1);
 }
 
 static double steps_per_s(void)
@@ -345,14 +319,6 @@ static const char *note(const struct demo_report *report, uint32_t trainer)
 static int64_t took_ms(uint64_t from_ms, uint64_t to_ms)
 {
     return from_ms && to_ms >= from_ms ? (int64_t)(to_ms - from_ms) : -1;
-}
-
-// "after 1.2 s".
-static const char *after_s(int64_t ms, char text[32])
-{
-    if (ms < 0) return "not seen";
-    snprintf(text, 32, "after %.1f s", (double)ms / 1000);
-    return text;
 }
 
 static void print_pauses(const char *what, const struct pauses *pauses, FILE *out)
@@ -386,21 +352,21 @@ static void print(const struct demo *self, FILE *out)
             "  kill -9           trainer-%d at step %" PRIu64
             "; next step of the others: %s; it is "
             "back: %s\n",
-            KILLED + 1, on.kill_step, next, after_s(took_ms(on.kill_ms, on.back_ms), back));
+            KILLED + 1, on.kill_step, next, demo_after_s(on.kill_ms, on.back_ms, back));
     fprintf(out,
             "  kill -9           coordinator at step %" PRIu64 "; it is back: %s, %" PRIu64
             " steps meanwhile\n",
-            on.lost_step, after_s(took_ms(on.lost_ms, on.reborn_ms), back),
+            on.lost_step, demo_after_s(on.lost_ms, on.reborn_ms, back),
             on.reborn_ms ? on.reborn_step - on.lost_step : 0);
     if (on.server_ms)
         fprintf(out,
-                "  kill -9           parameter-server-%d at step %" PRIu64
+                "  kill -9           parameter-server-%u at step %" PRIu64
                 "; three are there again: "
                 "%s, from step %" PRIu64 "\n",
-                SERVER_KILLED + 1, on.server_step,
-                after_s(took_ms(on.server_ms, on.server_back_ms), back), on.server_back_step);
+                on.server_killed + 1, on.server_step,
+                demo_after_s(on.server_ms, on.server_back_ms, back), on.server_back_step);
     fprintf(out, "  joined            trainer-%d is in the group: %s\n", JOINING + 1,
-            after_s(took_ms(on.join_ms, on.joined_ms), back));
+            demo_after_s(on.join_ms, on.joined_ms, back));
     if (on.saved.count || on.copied.count) {
         print_memory(self, out);
         print_pauses("saves to the disk", &on.saved, out);

@@ -234,6 +234,8 @@ void fleet_stop(struct fleet *self, uint32_t from, int signals)
     self->stopping = true;
     for (uint32_t i = from; i < self->count; i++) self->children[i].due_ms = 0;
     send_signal(self, from, SIGTERM);
+    send_signal(self, from,
+                SIGCONT); // A child that is stopped (quota.h) takes SIGTERM once it goes on
     for (;;) {
         uint64_t now_ms = clock_ms();
         fleet_reap(self, NULL);

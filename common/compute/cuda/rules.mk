@@ -22,6 +22,10 @@ CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CU
 
 cuda: $(CUDA_LIB)                               ## Build the GPU library (nvcc; CUDA=0 to leave it out)
 	@echo "  cuda: compiled and linked by $(NVCC) for $(CUDA_ARCH:%=sm_%); nothing is run on a GPU here"
+# The device's part of each file, by nvcc. No library: its host's part is compiled for the emulated device, and takes
+# nvcc a minute more.
+cuda-check:
+	$(if $(NVCC),+@$(MAKE) --no-print-directory -s $(CUDA_SRC:%.cu=$(B)/nvcc/%.ptx),@echo "# SKIP no nvcc found")
 no-cuda:
 	@echo "  cuda: left out, $(if $(NVCC),CUDA=$(CUDA),no nvcc found); trainers use the CPU"
 
@@ -32,5 +36,7 @@ $(B)/nvcc/common/compute/cuda/distro%.o $(B)/nvcc/common/compute/cuda/vector.o: 
 # Behind the programs: it takes minutes, and they do not need it.
 $(B)/nvcc/%.o: %.cu $(B)/flags | $(BINS)
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
+$(B)/nvcc/%.ptx: %.cu $(B)/flags
+	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) -std=c++17 -I. -arch=compute_$(firstword $(CUDA_ARCH)) -ptx -MMD -MP -MF $(@:.ptx=.ptx.d) $< -o $@
 $(B)/pic/%.o: %.c $(B)/flags
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
