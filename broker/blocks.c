@@ -49,6 +49,12 @@ static struct block *place_of(struct blocks *self, const uint8_t prefix[BLOCK_PR
     return oldest;
 }
 
+bool blocks_is_here(const struct sockaddr *from)
+{
+    uint8_t prefix[BLOCK_PREFIX];
+    return !read_prefix(from, prefix);
+}
+
 bool blocks_admit(struct blocks *self, const struct sockaddr *from, uint64_t now_ms)
 {
     uint8_t prefix[BLOCK_PREFIX];

@@ -27,5 +27,7 @@ struct blocks {
     struct block of[BLOCKS_MAX];
 };
 
+bool blocks_is_here(
+    const struct sockaddr *from); // Of this machine (loopback), or of no kind that has blocks
 // Whether one more stranger may come from this address. Any other family than IPv4 and IPv6 may.
 bool blocks_admit(struct blocks *self, const struct sockaddr *from, uint64_t now_ms);

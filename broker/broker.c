@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,10 @@ int broker_open(struct broker *self, struct why *why)
     self->context = net_context_new(1);
     ensure(self->office && self->context);
     self->instance = clock_unix_ms();
+    randombytes_buf(self->callers.seed, sizeof self->callers.seed);
+    // ZeroMQ numbers peers that choose no name, from a number that it draws with rand(), and aborts when a peer has
+    // chosen that number as its name. So nobody may guess where the numbers begin.
+    srand(randombytes_random());
     self->zap = zap_open(self->context);
     open_sockets(self);
     self->events[AT_MAIL] = descriptors_watch(self->context, self->mail);
@@ -183,8 +188,10 @@ void broker_run(struct broker *self)
             { .socket = self->news, .events = ZMQ_POLLIN },
             { .socket = self->zap, .events = ZMQ_POLLIN },
             { .fd = self->signals, .events = ZMQ_POLLIN },
+            { .socket = self->events[AT_MAIL], .events = ZMQ_POLLIN },
+            { .socket = self->events[AT_NEWS], .events = ZMQ_POLLIN },
         };
-        int rc = zmq_poll(items, 4, TURN_MS);
+        int rc = zmq_poll(items, 6, TURN_MS);
         ensure(rc >= 0 || errno == EINTR);
         if (items[3].revents && take_signals(self)) break;
         uint64_t now_ms = clock_ms();

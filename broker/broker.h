@@ -17,7 +17,11 @@
 // Resources and their limits:
 //
 //     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
-//     handshakes, HELLOs            a key that was cut for flooding is refused for a while (penalties.h);
+//     handshakes                    of each address so many at once, then so many a second (common/net/callers.h:
+//                                   probes); loopback any number
+//     connections without an actor  MUTE_MS (gate.c)
+//     connections of an actor       ACTOR_CONNECTIONS_MAX at each socket: the oldest one is cut
+//     HELLOs                        a key that was cut for flooding is refused for a while (penalties.h);
 //                                   the news let in only keys that the mail has welcomed
 //     frames                        the budget of the connection (budget.h)
 //     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
@@ -34,6 +38,7 @@
 #include "broker/penalties.h"
 #include "broker/post_office.h"
 #include "common/base/fault.h"
+#include "common/net/callers.h"
 #include "common/net/connections.h"
 #include <zmq.h>
 
@@ -74,6 +79,7 @@ struct broker {
     struct backlog *backlog;
     struct penalties penalties;
     struct blocks blocks;
+    struct callers callers;
     struct seat *seats; // In the order of the keys
     uint32_t seats_count;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms, hellos_ms;
@@ -83,7 +89,8 @@ struct broker {
     uint32_t bulletins_count;
     uint8_t buffer[4096], arena_bytes[8192];
     uint64_t opened; // Rounds that the coordinator has opened since this process began
-    uint64_t passed, undeliverable, published, refused, dropped, cut;
+    uint64_t passed, undeliverable, published, refused, dropped, cut,
+        crowded; // crowded: since the last sweep
 };
 
 // broker.c. The caller fills in bind, admit, port, identity and admission before broker_open; the

@@ -25,6 +25,10 @@ enum {
     LOOK_MS = 100,
     GROWTH_KIB = 16 << 10,
     LOG_MS = 1000,
+    ACTOR_CONNECTIONS_MAX =
+        8, // To each socket: an actor needs one, and that of a moment ago may not have ended yet
+    MUTE_MS =
+        10000, // Between a connection and a WELCOME, or a subscription. Both take three answers
     FAREWELL_MS = 500 // So that an ejected member still gets the coordinator's refusal
 };
 
@@ -98,8 +102,13 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     connections_cut_hoarders(self->connections, measure, cut, self);
     const uint64_t hoarders = self->cut - before;
     backlog_cut_full(self->backlog, clock_ms(), cut_behind, self);
+    const uint64_t behind = self->cut - before - hoarders;
+    if (now_ms > MUTE_MS) connections_cut_mute(self->connections, now_ms - MUTE_MS, cut, self);
     log_cut(hoarders, "more bytes than messages", kib);
-    log_cut(self->cut - before - hoarders, "does not take what waits for it", kib);
+    log_cut(behind, "does not take what waits for it", kib);
+    log_cut(self->cut - before - hoarders - behind, "said no HELLO that was welcome", kib);
+    log_cut(self->crowded, "more than an address or an actor may have", kib);
+    self->crowded = 0;
     self->swept_kib = resident_kib();
 }
 
@@ -284,17 +293,21 @@ void broker_challenge(struct broker *self, const struct delivery *in,
 }
 
 // The conversion takes 0.1 ms, so it is done once for a connection, and not each time that all are looked at.
-static void set_actor(struct connection *connection, const struct key *actor)
+static void set_actor(struct broker *self, struct connection *connection, const struct key *actor)
 {
     if (key_equal(&connection->actor, actor)) return;
     connection->actor = *actor;
     ensure(curve_of_key(actor, &connection->name)); // Else it had been refused
+    const uint64_t before = self->cut;
+    connections_cut_crowd(self->connections, connection->where, actor, ACTOR_CONNECTIONS_MAX, cut,
+                          self);
+    self->crowded += self->cut - before;
 }
 
 void broker_welcomed(struct broker *self, const struct delivery *in, const struct key *actor)
 {
     struct connection *connection = connection_of(self, in);
-    if (connection) set_actor(connection, actor);
+    if (connection) set_actor(self, connection, actor);
 }
 
 bool broker_has_welcomed(struct broker *self, const struct delivery *in)
@@ -323,7 +336,7 @@ void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_m
     const struct peer *peer = peer_at(self, &key);
     // mutant: news: an actor that was banned since subscribes
     connection->known = peer && admission_lets_in(self->admission, &peer->key);
-    if (connection->known) set_actor(connection, &peer->key);
+    if (connection->known) set_actor(self, connection, &peer->key);
     else connections_cut_one(self->connections, fd, cut, self);
 }
 
@@ -339,15 +352,34 @@ struct connections *broker_connections_new(uint32_t room)
 }
 
 struct told {
-    struct backlog *backlog;
+    struct broker *broker;
     enum connection_where where;
+    uint64_t now_ms;
 };
+
+// ZeroMQ has begun the handshake by now; a connection that is cut here costs little of it.
+static bool may_call(struct broker *self, int fd, uint64_t now_ms)
+{
+    struct sockaddr_storage from;
+    socklen_t bytes = sizeof from;
+    if (getpeername(fd, (struct sockaddr *)&from, &bytes) != 0) return true; // It has ended
+    const struct sockaddr *address = (const struct sockaddr *)&from;
+    // mutant: net: an address has any number of handshakes with the broker
+    return blocks_is_here(address) || callers_admit(&self->callers, address, NULL, now_ms);
+}
 
 static void tell(void *arg, int fd, bool opened)
 {
     const struct told *told = arg;
-    if (opened) backlog_opened(told->backlog, fd, told->where);
-    else backlog_closed(told->backlog, fd, told->where);
+    struct broker *self = told->broker;
+    if (!opened) {
+        backlog_closed(self->backlog, fd, told->where);
+        return;
+    }
+    backlog_opened(self->backlog, fd, told->where);
+    if (may_call(self, fd, told->now_ms)) return;
+    connections_cut_one(self->connections, fd, cut, self);
+    self->crowded++;
 }
 
 bool broker_lets_in(const struct broker *self, const struct zap_request *request, uint64_t now_ms)
@@ -378,7 +410,7 @@ void broker_mind_gate(struct broker *self, uint64_t now_ms)
 {
     struct turn turn = { self, now_ms };
     for (enum connection_where where = 0; where < WHERE_COUNT; where++) {
-        struct told told = { self->backlog, where };
+        struct told told = { self, where, now_ms };
         const uint16_t port = (uint16_t)(self->port + (where == AT_NEWS));
         descriptors_hear(self->events[where], self->connections, where, port, now_ms, tell, &told);
     }

@@ -142,6 +142,36 @@ void connections_cut_if(struct connections *self, connections_is_out *is_out, co
             connections_cut_one(self, fd, cut, arg);
 }
 
+void connections_cut_mute(struct connections *self, uint64_t before_ms, connections_cut *cut,
+                          void *arg)
+{
+    for (int fd = 0; fd < self->fd_end; fd++) {
+        const struct connection *connection = &self->list[fd];
+        if (connection->open && !connection->known && key_is_none(&connection->actor) &&
+            connection->accepted_ms < before_ms)
+            connections_cut_one(self, fd, cut, arg);
+    }
+}
+
+void connections_cut_crowd(struct connections *self, uint32_t where, const struct key *actor,
+                           uint32_t most, connections_cut *cut, void *arg)
+{
+    for (;;) {
+        uint32_t count = 0;
+        int oldest = -1;
+        for (int fd = 0; fd < self->fd_end; fd++) {
+            const struct connection *connection = &self->list[fd];
+            if (!connection->open || connection->cut || connection->where != where ||
+                !key_equal(&connection->actor, actor))
+                continue;
+            count++;
+            if (oldest < 0 || connection->accepted_ms < self->list[oldest].accepted_ms) oldest = fd;
+        }
+        if (count <= most) return;
+        connections_cut_one(self, oldest, cut, arg);
+    }
+}
+
 struct unknown {
     uint64_t accepted_ms;
     int fd;

@@ -92,6 +92,12 @@ typedef bool connections_is_out(void *arg, const struct connection *connection);
 // The proven connections for which `is_out` is true.
 void connections_cut_if(struct connections *self, connections_is_out *is_out, connections_cut *cut,
                         void *arg);
+// Those accepted before this instant that are unknown and have no actor.
+void connections_cut_mute(struct connections *self, uint64_t before_ms, connections_cut *cut,
+                          void *arg);
+// Of an actor's connections to one socket the oldest ones, above `most`.
+void connections_cut_crowd(struct connections *self, uint32_t where, const struct key *actor,
+                           uint32_t most, connections_cut *cut, void *arg);
 // At each socket with more connections than room: the oldest unknown ones.
 void connections_cut_surplus(struct connections *self, connections_cut *cut, void *arg);
 // Measures all. Cuts each connection above its pending limit, then the largest ones until the sum

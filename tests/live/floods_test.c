@@ -209,7 +209,8 @@ static void *never_end(void *arg)
     struct hostile_peer peer = { .fd = -1 };
     uint64_t bytes = 0;
     while (!self->stop) {
-        if (peer.fd < 0 && !hostile_peer_connect(&peer, self->bed->port, &self->bed->ticket.server))
+        if (peer.fd < 0 &&
+            !hostile_peer_connect(&peer, self->bed->port, &self->bed->ticket.server, NULL))
             pause_flood(self, 100);
         for (int i = 0; i < 1000 && peer.fd >= 0; i++)
             if (hostile_peer_send(&peer, true, part, sizeof part)) bytes += sizeof part;

@@ -78,40 +78,48 @@ static bool hear_welcome(struct hostile_peer *self, const struct pair *transient
 }
 
 static bool say_initiate(struct hostile_peer *self, const struct pair *transient,
-                         const struct pair *own, const uint8_t *server, const uint8_t *welcome)
+                         const struct pair *own, const uint8_t *server, const uint8_t *welcome,
+                         const uint32_t *number)
 {
-    static const uint8_t metadata[] = "\x0bSocket-Type\0\0\0\x06"
-                                      "DEALER\x08Identity\0\0\0";
+    // The last five bytes are the name: a zero and the number
+    uint8_t metadata[] = "\x0bSocket-Type\0\0\0\x06"
+                         "DEALER\x08Identity\0\0\0\x05\0....";
+    const size_t metadata_bytes = sizeof metadata - 1 - (number ? 0 : 5);
+    if (number) be_put(metadata + metadata_bytes - 4, *number, 4);
+    else metadata[metadata_bytes - 1] = 0; // The name has no bytes
     uint8_t plain[128 + sizeof metadata], vouch[64], nonce[24] = "VOUCH---";
     uint8_t frame[113 + 16 + sizeof plain] = "\x08INITIATE";
+    const size_t plain_bytes = 128 + metadata_bytes;
     randombytes_buf(nonce + 8, 16);
     memcpy(vouch, transient->public_key, 32), memcpy(vouch + 32, server, 32);
     memcpy(plain, own->public_key, 32), memcpy(plain + 32, nonce + 8, 16);
     ensure(crypto_box_easy(plain + 48, vouch, 64, nonce, welcome, own->secret) == 0);
-    memcpy(plain + 128, metadata, sizeof metadata);
+    memcpy(plain + 128, metadata, metadata_bytes);
     memcpy(frame + 9, welcome + 32, COOKIE_BYTES);
     make_nonce(nonce, "CurveZMQINITIATE", ++self->nonce);
     memcpy(frame + 105, nonce + 16, 8);
-    ensure(crypto_box_easy(frame + 113, plain, sizeof plain, nonce, welcome, transient->secret) ==
+    ensure(crypto_box_easy(frame + 113, plain, plain_bytes, nonce, welcome, transient->secret) ==
            0);
-    return send_frame(self->fd, 4, frame, sizeof frame);
+    return send_frame(self->fd, 4, frame, 113 + 16 + plain_bytes);
 }
 
-static bool shake_hands(struct hostile_peer *self, const struct pair *own, const uint8_t *server)
+static bool shake_hands(struct hostile_peer *self, const struct pair *own, const uint8_t *server,
+                        const uint32_t *number)
 {
     struct pair transient;
     uint8_t welcome[32 + COOKIE_BYTES], ready[255];
     crypto_box_keypair(transient.public_key, transient.secret);
     if (!greet(self->fd) || !say_hello(self, &transient, server) ||
         !hear_welcome(self, &transient, server, welcome) ||
-        !say_initiate(self, &transient, own, server, welcome))
+        !say_initiate(self, &transient, own, server, welcome, number))
         return false;
     size_t count = recv_frame(self->fd, ready);
     ensure(crypto_box_beforenm(self->shared, welcome, transient.secret) == 0);
     return count > 6 && memcmp(ready, "\x05READY", 6) == 0;
 }
 
-bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server)
+bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server,
+                          const uint32_t *number)
 {
     struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_port = htons((uint16_t)port),
@@ -125,7 +133,7 @@ bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct
     setsockopt(self->fd, SOL_SOCKET, SO_RCVTIMEO, &answer, sizeof answer);
     setsockopt(self->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (connect(self->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-        shake_hands(self, &own, server->bytes))
+        shake_hands(self, &own, server->bytes, number))
         return true;
     hostile_peer_close(self);
     return false;

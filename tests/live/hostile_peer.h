@@ -13,8 +13,10 @@ struct hostile_peer {
     uint64_t nonce;
 };
 
-// As a DEALER, with a key of its own. False: the server did not let it in, within 5 s.
-bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server);
+// As a DEALER, with a key of its own. `number`: it takes the name that ZeroMQ gives to a ROUTER's peer of this number;
+// NULL: it chooses no name. False: the server did not let it in, within 5 s.
+bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server,
+                          const uint32_t *number);
 // One part of a message; `more`: another one follows. False: hung up.
 bool hostile_peer_send(struct hostile_peer *self, bool more, const void *bytes, size_t count);
 void hostile_peer_close(struct hostile_peer *self);

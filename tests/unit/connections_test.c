@@ -55,6 +55,53 @@ static void the_oldest_unknown_goes_first(void **state)
     connections_destroy(&self);
 }
 
+static void a_connection_without_an_actor_does_not_stay(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(8);
+    const struct curve_key key = { { 3 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 15; fd++) connections_opened(self, fd, AT_MAIL, 100);
+    connections_opened(self, 20, AT_MAIL, 200);          // Young
+    connections_heard(self, 11, AT_MAIL, &key, 10, 200); // Says something
+    connections_heard(self, 12, AT_MAIL, &key, 10, 200)->actor =
+        (struct key){ { 1 } }; // Was welcomed
+    connections_heard(self, 13, AT_MAIL, &key, 10, 200)->known = true;
+    connections_closed(self, 14, AT_MAIL);
+    connections_cut_mute(self, 101, note, &kernel);
+    assert_int_equal(kernel.count, 2);
+    assert_int_equal(kernel.cuts[0], 10);
+    assert_int_equal(kernel.cuts[1], 11);
+    connections_cut_mute(self, 101, note, &kernel); // They are cut once
+    assert_int_equal(kernel.count, 2);
+    connections_destroy(&self);
+}
+
+static void an_actor_has_few_connections(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(8);
+    const struct curve_key key = { { 3 } };
+    const struct key actor = { { 1 } }, other = { { 2 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 14; fd++) {
+        connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
+        connections_heard(self, fd, AT_MAIL, &key, 10, 200)->actor = actor;
+    }
+    connections_opened(self, 20, AT_MAIL, 1);
+    connections_heard(self, 20, AT_MAIL, &key, 10, 200)->actor = other;
+    connections_opened(self, 21, AT_NEWS, 1);
+    connections_heard(self, 21, AT_NEWS, &key, 10, 200)->actor = actor;
+    connections_cut_crowd(self, AT_MAIL, &actor, 4, note, &kernel);
+    assert_int_equal(kernel.count, 0);
+    connections_cut_crowd(self, AT_MAIL, &actor, 2, note, &kernel);
+    assert_int_equal(kernel.count, 2); // The oldest
+    assert_int_equal(kernel.cuts[0], 13);
+    assert_int_equal(kernel.cuts[1], 12);
+    assert_int_equal(connections_count(self, AT_MAIL), 3);
+    connections_destroy(&self);
+}
+
 static void a_connection_is_there_until_it_is_closed(void **state)
 {
     (void)state;
@@ -141,6 +188,7 @@ static void the_end_of_another_sockets_connection_changes_nothing(void **state)
     connections_destroy(&self);
 }
 
-TESTS(TEST(the_oldest_unknown_goes_first), TEST(a_connection_is_there_until_it_is_closed),
+TESTS(TEST(the_oldest_unknown_goes_first), TEST(a_connection_without_an_actor_does_not_stay),
+      TEST(an_actor_has_few_connections), TEST(a_connection_is_there_until_it_is_closed),
       TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten),
       TEST(the_end_of_another_sockets_connection_changes_nothing))

@@ -250,6 +250,24 @@ static void a_role_that_the_list_takes_is_taken(void **state)
     unlink(list);
 }
 
+// Also one whose name moves from one to the next: who holds many keeps others out.
+static void an_actor_keeps_its_newest_connections(void **state)
+{
+    (void)state;
+    enum { FIRST = 100, MOST = 8 };
+    const struct key actor = actor_of(3), other = actor_of(4);
+    struct broker *self = open_gate_with(ADMIT_OPEN);
+    welcome(self, FIRST + 50, &other, ACTOR_TRAINER);
+    for (int fd = FIRST; fd < FIRST + MOST; fd++) welcome(self, fd, &actor, ACTOR_TRAINER);
+    assert_int_equal(self->cut, 0);
+    welcome(self, FIRST + MOST, &actor, ACTOR_TRAINER);
+    assert_int_equal(self->cut, 1);
+    const struct delivery first = { .fd = FIRST, .user = { { FIRST } } };
+    assert_false(broker_has_welcomed(self, &first));
+    assert_int_equal(connections_count(self->connections, AT_MAIL), MOST + 1);
+    close_gate(self);
+}
+
 static uint32_t conversions;
 
 bool __real_curve_of_key(const struct key *key, struct curve_key *ret_name);
@@ -337,4 +355,5 @@ static void the_newest_of_many_runs_is_kept(void **state)
 TESTS(TEST(a_hello_gets_through_behind_other_mail),
       TEST(a_connection_stays_that_was_given_a_subscribers_number),
       TEST(a_refusal_has_the_whole_name), TEST(a_role_that_the_list_takes_is_taken),
-      TEST(an_ejection_converts_no_key_but_its_own), TEST(the_newest_of_many_runs_is_kept))
+      TEST(an_actor_keeps_its_newest_connections), TEST(an_ejection_converts_no_key_but_its_own),
+      TEST(the_newest_of_many_runs_is_kept))
