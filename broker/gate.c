@@ -364,7 +364,6 @@ static bool may_call(struct broker *self, int fd, uint64_t now_ms)
     socklen_t bytes = sizeof from;
     if (getpeername(fd, (struct sockaddr *)&from, &bytes) != 0) return true; // It has ended
     const struct sockaddr *address = (const struct sockaddr *)&from;
-    // mutant: net: an address has any number of handshakes with the broker
     return blocks_is_here(address) || callers_admit(&self->callers, address, NULL, now_ms);
 }
 

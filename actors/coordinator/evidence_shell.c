@@ -29,8 +29,8 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
     int rc = config_load_run(path, config, faults);
     if (rc < 0)
         rc = why_set(why, rc,
-                     "the records cannot be verified: %s is missing or invalid; "
-                     "shoal validate-config names the mistake",
+                     "the records cannot be verified: %s cannot be loaded; "
+                     "shoal validate-config says why",
                      path);
     if (rc == 0) {
         struct rules rules;

@@ -13,12 +13,12 @@
 
 enum {
     ANSWER_EVERY_MS = 200,  // Between two answers of one topic to one member
-    WHOLE_EVERY_MS = 10000, // Between two ROSTERs
+    WHOLE_EVERY_MS = 10000, // Between two ROSTERs, while the changes fit in a MEMBERS
     CHANGES_TOLD_MAX = 64,  // Lines of a MEMBERS
     COMMITS_A_JOB_MAX = 64, // Commits that one ASK gets
 };
 
-// The lower median: as many values are above it as below, or one more. Changes the order of the values
+// The lower median: the value at index (count - 1) / 2 once they are sorted. Changes their order
 // (quickselect: Hoare, Algorithm 65: Find, 1961): values[low..high] has the wanted one. After the inner loop none of
 // [low, j] is above `middle`, and none of [j + 1, high] below.
 static float lower_median(float *values, uint32_t count)
@@ -41,8 +41,8 @@ static float lower_median(float *values, uint32_t count)
     return values[wanted];
 }
 
-// A trainer may report any finite number as its loss; 0 or less counts as no report. Fewer than half of them cannot
-// push the median beyond what the others report.
+// A trainer may report any finite number as its loss; 0 or less counts as no report. Fewer than half of those that
+// report cannot push the median beyond what the others report.
 static float median_loss(const struct turn *turn)
 {
     float losses[MEMBERS_MAX];
@@ -139,7 +139,6 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     before.pending = now->pending, before.healthy = now->healthy;
     before.roster_version = now->roster_version;
     if (before.lacks[0] && now->lacks[0]) memcpy(before.lacks, now->lacks, sizeof before.lacks);
-    before.loss = now->loss;
     before.tasks = now->tasks;
     // mutant: data: nobody is told what the run is bound to
     return !wire_equal(FRAME_RUN, &before, now);
@@ -252,7 +251,9 @@ static bool refuse_too_soon(const struct turn *turn, const struct msg *in, uint3
     // mutant: who asks without end is answered
     if (turn->now_ms < *not_before_ms) {
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                    "this was answered within the last %d ms; ask again then", ANSWER_EVERY_MS);
+                    "a topic is answered once in %d ms to each member, and once to all strangers "
+                    "together; ask again later",
+                    ANSWER_EVERY_MS);
         return true;
     }
     *not_before_ms = turn->now_ms + ANSWER_EVERY_MS;

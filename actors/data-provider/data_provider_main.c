@@ -1,6 +1,6 @@
 // shoal-data-provider -- serves a folder of tokenised samples to the trainers of a run. It reads
 // data.toml, opens the folder, describes the dataset by its manifest, and then runs as a member;
-// the bulk server calls `answer` for each request.
+// the bulk server calls `answer` for each request of samples.
 
 #include "actors/data-provider/data_provider.h"
 #include "common/base/log.h"

@@ -108,7 +108,7 @@ my $port = shift;
 my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => $port, Listen => 1) or die "$port: $!\n";
 exit(system(@ARGV) >> 8);
 PERL
-says 75 "choose others, or try again if it is just ending" \
+says 75 "; another run may use it, or be just ending. Ports" \
     perl listening.pl $((port + 40)) shoal up group --bind 127.0.0.1 --port $((port + 40))
 
 # ---- validate-config opens what it names ------------------------------------------------------------
@@ -703,7 +703,7 @@ if unshare --net sh space true 2>/dev/null; then
 --trainers 2; last time it was 1
 TCP ports 7000 to 7005." $up --bind 198.51.100.4 --trainers 2
     says 130 "TCP ports 7000 to 7005." $up
-    says 64 "--bind 192.0.2.1 is no address of this machine" $up --bind 192.0.2.1
+    says 64 "192.0.2.1 is no address of this machine (--bind; without it, that of last time)" $up --bind 192.0.2.1
     cp "$work/said" refused
     says 1 "" grep "the broker is at" refused # Not before the address is known to be good
 fi

@@ -48,7 +48,8 @@ static const char *name_folder(const struct join *self, char own[64])
     return self->dir ? self->dir : own;
 }
 
-// The trainer has seen the end, and its owner may be gone since.
+// The trainer has seen the end of the run, and the broker may be gone by now. A ticket does not say when its run began, so
+// a later run of this name on this broker looks the same from here.
 static bool says_finished(const struct join *self)
 {
     char own[64], state[PATH_MAX];
@@ -56,12 +57,14 @@ static bool says_finished(const struct join *self)
     snprintf(state, sizeof state, "%.*s/state", DIR_BYTES_MAX, name_folder(self, own));
     if (!run_end_read(state, self->ticket.run, &self->ticket.server, &end)) return false;
     printf("this run is finished (step %" PRIu64 " of %" PRIu64
-           "); ask its owner for the next ticket\n",
-           end.step, end.total_steps);
+           "); ask its owner for the next ticket. If the owner has begun a new run of this name, "
+           "remove %s/finished and join again\n",
+           end.step, end.total_steps, state);
     return true;
 }
 
-// Whoever makes a ticket chooses the name of its run, and the folder has that name.
+// The folder is named after the run, and anybody can make a ticket for a run of that name: a ticket of another broker
+// must not get this folder's key and state.
 static int check_same_broker(const struct join *self, struct why *why)
 {
     char path[PATH_MAX];
@@ -80,7 +83,8 @@ static int check_same_broker(const struct join *self, struct why *why)
                    self->folder, before.run);
 }
 
-// A folder of something else stays as it is: one of texts may be trained on, and a secret key be among them.
+// A folder that no join has made stays as it is: its texts may be training data, and a secret key must not lie among
+// them.
 static int check_empty(const struct join *self, struct why *why)
 {
     DIR *list = opendir(self->folder);
@@ -118,7 +122,7 @@ static int make_folder(struct join *self, struct why *why)
 
 enum { LINE_BYTES = 32 };
 
-// The first line of a file of the folder; "" if there is no such file.
+// The first line of a file of the folder; "" if there is no such file, or it is empty.
 static int read_line(const struct join *self, const char *name, char line[LINE_BYTES],
                      struct why *why)
 {
@@ -128,8 +132,10 @@ static int read_line(const struct join *self, const char *name, char line[LINE_B
     FILE *file = fopen(path, "re");
     if (!file && errno == ENOENT) return 0;
     if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    (void)!fgets(line, LINE_BYTES, file);
+    errno = 0;
+    const int error = fgets(line, LINE_BYTES, file) || feof(file) ? 0 : errno;
     fclose(file);
+    if (error) return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
     line[strcspn(line, "\n")] = 0;
     return 0;
 }
@@ -167,7 +173,7 @@ static int read_port(struct join *self, struct why *why)
     return 0;
 }
 
-// Where the host is none in numbers (a name, an interface, *), the port must be free at any address.
+// A host that is no IPv4 address in numbers (a name, an interface, *): the port must be free at every address.
 static bool is_free(const char *host, uint64_t port)
 {
     const int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -181,7 +187,7 @@ static bool is_free(const char *host, uint64_t port)
     return is_bound;
 }
 
-// The one above is that of our links, if the run has such. Where none is found free, the last one is
+// The port above it is for our links, if the run has them. Where none is found free, the last one is
 // taken: the trainer's bind says why it is not free.
 static int choose_port(struct join *self, struct why *why)
 {

@@ -28,7 +28,8 @@ int run_files_dataset(const char *data_toml, struct why *why, struct hash *ret_d
     if (rc < 0) return why_set(why, rc, "%s is refused (see above)", data_toml);
     const struct samples_config samples = { .seq_len = (uint32_t)config.seq_len };
     rc = source_of_data_config(&config, why, &source);
-    if (rc == 0) rc = source_open(&source, &samples, NULL, why, &provider);
+    const struct hash any = { { 0 } };
+    if (rc == 0) rc = source_open_folder(&source, &samples, &any, why, &provider);
     if (rc < 0) return rc;
     *ret_digest = provider_dataset_digest(provider);
     provider_close(&provider);

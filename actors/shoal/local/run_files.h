@@ -1,6 +1,6 @@
 #pragma once
-// run_files -- state.toml and data.toml as a command writes them: a text whose keys are set one by
-// one (toml_edit), then the file; and what follows from a file that was written.
+// run_files -- for commands that write a state.toml and a data.toml: sets keys in their text (toml_edit), and computes
+// the digest of the dataset that a data.toml names.
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
@@ -11,5 +11,6 @@
 int run_files_set(char **text, const char *table, const char *key, const char *value,
                   struct why *why);
 
-// The digest of the dataset that a data.toml names, read as the data-provider will read it.
+// The digest of the dataset that a data.toml names, opened as the data-provider opens it. Prints faults of the file to
+// stderr. One thread.
 int run_files_dataset(const char *data_toml, struct why *why, struct hash *ret_digest);

@@ -68,12 +68,14 @@ int way_in_check(const struct way_in *self, struct why *why)
     const int rc = read_address(self, why, &address);
     if (rc < 0) return rc;
     if (try_bind(&address, 0) == EADDRNOTAVAIL)
-        return why_set(why, FAULT_USAGE, "--bind %s is no address of this machine",
+        return why_set(why, FAULT_USAGE,
+                       "%s is no address of this machine (--bind; without it, that of last time): "
+                       "give --bind another one",
                        way_in_address(self));
     if (self->members_port && last_port(self) > 65535)
         return why_set(why, FAULT_USAGE,
                        "--port %u: %u actors need ports up to %u, and the last is 65535",
-                       self->port, self->members + 2, last_port(self));
+                       self->port, self->members + 1, last_port(self));
     return 0;
 }
 
@@ -85,9 +87,10 @@ static int check_range(const struct way_in *self, uint32_t from, uint32_t count,
         const int error = try_bind(&address, port);
         if (error)
             rc = why_set(why, fault_from_errno(error),
-                         "port %u of %s: %s; another run may use it. Ports %u to %u must be free "
-                         "here: choose others, or try again if it is just ending",
-                         port, way_in_address(self), strerror(error), from, from + count - 1);
+                         "port %u of %s: %s%s. Ports %u to %u must be free here: choose others",
+                         port, way_in_address(self), strerror(error),
+                         error == EADDRINUSE ? "; another run may use it, or be just ending" : "",
+                         from, from + count - 1);
     }
     return rc;
 }

@@ -1,8 +1,8 @@
 #pragma once
 // way_in -- how other machines join a run on this machine: the address, the ports, the ticket.
 //
-// With an address that others reach, every actor has a fixed port, so that a firewall can be told:
-// the broker `port` and the one above, the data-provider, the checkpointer, the parameter servers
+// With an address that others reach, or with --port, every actor but the coordinator has a fixed port, so that a
+// firewall can be told: the broker `port` and the one above, the data-provider, the checkpointer, the parameter servers
 // and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" each of them
 // has two; only a server and a trainer use the second, for their links.
 

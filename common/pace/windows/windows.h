@@ -59,10 +59,10 @@
 //   opening.[hc]         ... says whether another window is opened, and what is in it
 //   linking.[hc]         ... who has links with whom, before a window names them
 //   level.[hc]           ... closes a window that broke
-//   voided.[hc]          ... because a step is void, and pauses the run when it is twice
+//   voided.[hc]          ... deals a void step again, and pauses the run when it is void twice
+//   differ.[hc]          ... names the members whose states differ: bad memory, a buggy kernel
 //   keeping.[hc]         ... knows which memory saves are whole, and whether the run can go back to one
 //   late.[hc]            says who is late, before it is left out
-//   differ.[hc]          ... because the states of its members differ: bad memory, a buggy kernel
 //   windows_member.[hc]  the member's half: gives windows to the learner, ends them, says where it stands
 //   windows_member_hear.c  ... takes what the coordinator and the learner say
 //   windows_member_keep.c  ... its part of memory saves

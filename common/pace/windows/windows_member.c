@@ -1,4 +1,4 @@
-// windows_member -- the member's half. A trainer gives its windows to the learner, one after the other, tells the
+// windows_member -- the member's half. A trainer or a parameter server gives its windows to the learner, one after the other, tells the
 // coordinator where it stands, and ends a window as STEPS, the next WINDOW or RUN says. A checkpointer takes no
 // step: it goes from one pinned state to the next.
 //
@@ -36,6 +36,7 @@ static void hear(void *state, const struct member_turn *turn)
         windows_member_hear_window(self, turn);
     if (role_takes_steps(turn->member->role) && replica) windows_member_hear(self, turn);
 }
+
 // ---- ending a window ----------------------------------------------------------------------------
 
 static void close_window(struct windows_member *self, const struct member_turn *turn, uint64_t end,
@@ -126,7 +127,7 @@ static uint8_t applied(const struct windows_member *self, const struct member_tu
 }
 
 // The run has gone on, and where the windows in hand ended is not known. The run may have given up what was applied
-// here, as none of those who had it came back in time (level.h, seed 403625). It has, if a later window begins or ends
+// here, as none of those who had it came back in time (level.h; found by seed 403625). It has, if a later window begins or ends
 // before our step, or if another window made that step (windows_member_test). Else what is applied is the run's, and one
 // step more may be in memory: all others that had it may have died.
 static void leave_window(struct windows_member *self, const struct member_turn *turn)
@@ -174,7 +175,7 @@ static uint32_t list_linked(const struct member *member, const struct wire_place
     return count;
 }
 
-// From now on it has what a trainer of such a group has: the parameters, once the first step begins.
+// From now on it counts as holding `step`: the servers send it the parameters when the first step begins.
 static void enter(struct replica *replica, struct member *member, uint64_t step)
 {
     replica->holding = true;
@@ -255,7 +256,7 @@ static bool has_pinned(const struct member_turn *turn)
 static const struct wire_window *next_window(const struct windows_member *self,
                                              const struct member_turn *turn)
 {
-    const struct wire_window *way = NULL;
+    const struct wire_window *oldest = NULL;
     for (uint32_t i = 0; i < 2; i++) {
         const struct wire_window *window = &self->kept[i].frame;
         // mutant: windows: a frozen window is begun all the same
@@ -265,9 +266,9 @@ static const struct wire_window *next_window(const struct windows_member *self,
             windows_member_place(window, turn->member) == UINT32_MAX ||
             is_over_by_run(turn->member, window->number))
             continue;
-        if (!way || window->number < way->number) way = window;
+        if (!oldest || window->number < oldest->number) oldest = window;
     }
-    return way;
+    return oldest;
 }
 
 // Each member of a group has told the digest of the state that its epoch begins with (HOLDS), or took part in the
@@ -289,8 +290,8 @@ static bool may_enter(const struct windows_member *self, const struct member_tur
            !windows_member_in_hand(self) && !self->closing;
 }
 
-// The newest window names us: it is taken whatever is held. Who holds the state that it begins with begins it as all
-// others do, and pins that state before.
+// The newest window names us, so it is taken whatever is held. A trainer that holds the state at its first step begins
+// it as all others do, and pins that state before.
 static void enter_window(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_window *window = windows_member_newest(self);

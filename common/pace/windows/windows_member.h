@@ -11,7 +11,7 @@
 #include "common/pace/windows/window.h"
 
 struct windows_member {
-    struct window kept[2]; // The newest that were told, by number modulo
+    struct window kept[2]; // The two newest that were told: window N is at N % 2
     // The newest closing: windows `closed_from` to `closed` ended at `closed_at`. 0: none is known.
     uint64_t closed_from, closed, closed_at;
     uint64_t frozen, done; // Windows up to these are not begun (again)
@@ -21,19 +21,19 @@ struct windows_member {
     uint32_t trainers_count;
     struct wire_place trainers[WINDOW_MEMBERS_MAX];
 
-    // In hand at the learner, number 0: nothing.
+    // The windows in hand at the learner; first 0: none.
     uint64_t first, newest; // The windows that it has been given
     uint64_t first_step;    // Where the first of them begins
     uint64_t newest_end;    // Where the last of them ends
     uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
-    // When a window was closed, the state was dropped or the run was further; and none has been begun since
+    // The window in hand ended, and its end could not be reached or the run was further; no window was begun since
     bool lost;
     bool is_frozen; // The learner applies nothing more
     // Once it is frozen, enum commit: of the step that it applied last, and of the one that it has, and has not applied.
     uint8_t applied, memory;
 
-    struct wire_stands stands; // As it is told; `links` too
+    struct wire_stands stands; // The next STANDS; its `links` are kept when a window ends
     uint64_t level;            // The newest LEVEL; 0: none
     bool freezing;             // FREEZE is under way
     bool is_stopping;          // The learner was told that the group is to end
@@ -75,7 +75,8 @@ static inline uint32_t windows_member_place(const struct wire_window *window,
 // Asks the learner to apply nothing more, and to say where exactly it stands (FROZEN).
 void windows_member_freeze(struct windows_member *self, const struct member_turn *turn);
 
-// Takes the message of this turn, if windows concern it. Of a trainer with a replica.
+// Takes the message of this turn, if it concerns windows. Only for a member that takes steps (role_takes_steps) and has
+// a replica.
 void windows_member_hear(struct windows_member *self, const struct member_turn *turn);
 
 // Takes what the learner and the fetcher say of memory saves.
