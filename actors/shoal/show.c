@@ -36,14 +36,6 @@ char *show_duration(double seconds, char text[SHOW_MAX])
     return text;
 }
 
-// Digests are taken where epochs begin and end.
-char *show_digest_step(uint64_t step, uint64_t now, char text[SHOW_MAX])
-{
-    snprintf(text, SHOW_MAX,
-             step < now ? "step %" PRIu64 ", with which the epoch began" : "step %" PRIu64, step);
-    return text;
-}
-
 char *show_bar(double fraction, unsigned width, char text[SHOW_MAX])
 {
     if (width > SHOW_MAX - 4) width = SHOW_MAX - 4;

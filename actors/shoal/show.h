@@ -11,8 +11,6 @@ enum {
 const char *show_s(uint64_t count);                       // Of a plural: "s", but "" of one
 char *show_count(double value, char text[SHOW_MAX]);      // 987, 18.4k, 3.20M
 char *show_duration(double seconds, char text[SHOW_MAX]); // 0.8s, 42s, 3m05s, 2h10m
-// The step whose digest a run shows, if it is at step `now`: "step 4", "step 0, with which the epoch began".
-char *show_digest_step(uint64_t step, uint64_t now, char text[SHOW_MAX]);
 const char *show_lag(uint32_t bin,
                      char text[SHOW_MAX]); // Of a bin (common/run/lags.h): 0, 2-3, 64+
 char *show_bar(double fraction, unsigned width,

@@ -54,14 +54,6 @@ static void test_plurals(void **state)
     assert_string_equal(show_s(2), "s");
 }
 
-static void test_the_step_of_a_digest(void **state)
-{
-    (void)state;
-    char text[SHOW_MAX];
-    assert_string_equal(show_digest_step(0, 12, text), "step 0, with which the epoch began");
-    assert_string_equal(show_digest_step(40, 40, text), "step 40");
-}
-
 static void test_starts(void **state)
 {
     (void)state;
@@ -79,5 +71,5 @@ static void test_a_column_for_each_name(void **state)
     assert_int_equal(show_wider(3, "anna"), 4);
 }
 
-TESTS(TEST(test_starts), TEST(test_a_column_for_each_name), TEST(test_the_step_of_a_digest),
-      TEST(test_plurals), TEST(test_counts), TEST(test_durations), TEST(test_bars))
+TESTS(TEST(test_starts), TEST(test_a_column_for_each_name), TEST(test_plurals), TEST(test_counts),
+      TEST(test_durations), TEST(test_bars))

@@ -112,13 +112,14 @@ static int fault_of_code(int code)
     case EX_TEMPFAIL: return FAULT_BUSY;
     case EX_DATAERR: return FAULT_FORMAT;
     case EX_NOINPUT: return FAULT_NOT_FOUND;
+    case EX_IOERR: return FAULT_IO;
     default: return FAULT_UNREACHABLE;
     }
 }
 
 static int give_up(const struct child *child, int code, const char *how, struct why *why)
 {
-    char words[400];
+    char words[700];
     fleet_last_words(child, words, sizeof words);
     return why_set(why, fault_of_code(code), "%s %s; the last line of %s: %s", child->name, how,
                    child->log, words[0] ? words : "(none)");

@@ -106,9 +106,10 @@ static void say_rest(struct session *self, const struct run_view *view)
                                  !self->net.asked_to_stop && !saving_will_resume(&self->net);
     snprintf(line, sizeof line, "%s", run_view_phase(view));
     if (waits_for_owner)
-        snprintf(line, sizeof line,
-                 "%s; shoal resume -i %.1000s/keys/coordinator.key lets it go on",
-                 run_view_phase(view), self->net.state_dir);
+        snprintf(
+            line, sizeof line,
+            "%s; shoal resume --ticket %.500s/ticket -i %.500s/keys/coordinator.key lets it go on",
+            run_view_phase(view), self->net.state_dir, self->net.state_dir);
     say(self, line);
 }
 

@@ -316,8 +316,8 @@ void status_view_print(const char *run, const struct run_view *view,
         printf("  coordinator heard %s\n", status_show_heard(heard->coordinator, a));
     print_tasks(&now->tasks);
     if (!hash_is_none(&now->digest))
-        printf("  %s %s of %s\n", digest_name(view), hash_to_hex(&now->digest, hex),
-               show_digest_step(now->digest_step, now->step, a));
+        printf("  %s %s of step %" PRIu64 "\n", digest_name(view), hash_to_hex(&now->digest, hex),
+               now->digest_step);
     if (!hash_is_none(&now->checkpoint_digest))
         printf("  %s %s, %" PRIu64 " step%s ago, digest %.16s\n",
                now->checkpoint_pieces ? "save" : "checkpoint", now->checkpoint_name,

@@ -257,8 +257,8 @@ static void look_for_missed(struct lease_pace *self, const struct turn *turn)
     }
     if (!self->missed[0] && joiner != NO_MEMBER && left_s > 0)
         snprintf(self->missed, sizeof self->missed,
-                 "%s waits to join: an epoch lasts at least %d of its barriers, %" PRIu64 " s more",
-                 run->roster.members[joiner].name, LEASES_BARRIERS, left_s);
+                 "%s waits to join: this epoch lasts at least %" PRIu64 " s more",
+                 run->roster.members[joiner].name, left_s);
 }
 
 // This process itself was held up: what members said meanwhile lies unread. So nothing is late before it is heard.

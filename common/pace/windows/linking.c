@@ -341,8 +341,8 @@ static void say_wait(struct windows *self, const struct turn *turn, const struct
     const uint64_t left_s = (linking_wait_ms(self, turn) + 9999) / 10000 * 10;
     if (left_s == 0 || turn->run->phase != PHASE_TRAIN) return;
     snprintf(self->linking.words, sizeof self->linking.words,
-             "%s waits to join: an epoch lasts at least %d of its barriers, %" PRIu64 " s more",
-             member_of(turn->run, waits)->name, WINDOW_BARRIERS, left_s);
+             "%s waits to join: this epoch lasts at least %" PRIu64 " s more",
+             member_of(turn->run, waits)->name, left_s);
 }
 
 // A server for which there is no place: it waits for the death of another one.
