@@ -150,7 +150,7 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     uint64_t wait_ms = (uint64_t)BACKOFF_MIN_MS << child->quick_deaths;
     if (wait_ms > BACKOFF_MAX_MS) wait_ms = BACKOFF_MAX_MS;
     child->due_ms = now_ms + wait_ms;
-    if (child->quick_deaths >= QUICK_DEATHS_TOLD) {
+    if (code > 0 || child->quick_deaths >= QUICK_DEATHS_TOLD) {
         fleet_last_words(child, words, sizeof words);
         snprintf(reason, sizeof reason, "; its log ends with: %s", words[0] ? words : "(nothing)");
     }
