@@ -203,9 +203,7 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(SIM_CORE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 # The tests' own code compiles in a third of the time, and runs for a moment. Simulator, fuzzers and what measures
 # are optimised as the product is. Undefined behaviour is looked for in the product alone.
-$(B)/tests/unit/%.o $(B)/tests/live/%.o $(B)/tests/chaos/%.o: CFLAGS += $(if $(SAN),-O0,-Og) -g1$(if $(findstring undefined,$(SAN)), -fno-sanitize=undefined)
-# It computes every sum by itself, too.
-$(B)/tests/unit/group_test.o: CFLAGS += -Og
+$(B)/tests/unit/%.o $(B)/tests/live/%.o $(B)/tests/chaos/%.o: CFLAGS += -Og -g1$(if $(findstring undefined,$(SAN)), -fno-sanitize=undefined)
 # Gold, where it is, links in a third of ld's time.
 $(B)/unit/% $(B)/live/%_test: LDFLAGS += $(GOLD)
 GOLD := $(if $(shell command -v ld.gold),-fuse-ld=gold)

@@ -96,7 +96,7 @@ static void another_seed_is_found_out(struct testbed *bed)
     shell(bed, "grep -q 'DOES NOT HOLD.*the seed of round 5' said");
     shell(bed, "rm bent/state.toml"); // Now nobody can tell
     assert_int_equal(read_status(bed, "bent"), EX_NOINPUT);
-    shell(bed, "grep -q 'NOT VERIFIED.*bent/state.toml is missing' said");
+    shell(bed, "grep -q 'NOT VERIFIED.*bent/state.toml cannot be loaded' said");
     shell(bed, "! grep -q 'DOES NOT HOLD\\|evidence verified' said");
     assert_int_equal(read_status(bed, "coordinator"), 0);
     shell(bed, "grep -q 'evidence verified: [1-9][0-9]* draws' said");

@@ -458,7 +458,7 @@ static void assert_report(const char *dir, int unverified_fault, const char *dis
     struct why why = { 0 };
     assert_int_equal(ledger_report_read(dir, &why, &report), 0);
     assert_int_equal(report.unverified_fault, unverified_fault);
-    assert_true(strstr(report.unverified.text, "/state.toml is missing or invalid") ||
+    assert_true(strstr(report.unverified.text, "/state.toml cannot be loaded") ||
                 unverified_fault == 0);
     assert_non_null(strstr(report.disproof, disproof));
     assert_int_equal(report.disproof[0] != 0, disproof[0] != 0);
